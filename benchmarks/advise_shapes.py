@@ -204,7 +204,7 @@ async def _watch(address: str, pages: int, process: subprocess.Popen[bytes]) -> 
         look = await look_at(frontier, Shaped.name, time.time())
         said = advice(situation(look, before))
         if said.advised is None:
-            raise SystemExit(f"benchmarks: nothing is advised: {said.standing}")
+            raise SystemExit(f"benchmarks: nothing is advised: {said.readiness}")
         forecast = said.advised.now.forecast
         ended = await _until(frontier, process, lambda stats: stats.state is CrawlState.FINISHED)
     return Run(

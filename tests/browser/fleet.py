@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import msgspec
 
-from shoal.alerts.kept import NOW, PAST
+from shoal.alerts.notes import NOW, PAST
 from shoal.alerts.states import AlertState
 from shoal.config import Rules
 from shoal.coordinator.runs import Run, past

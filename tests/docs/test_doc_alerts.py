@@ -25,7 +25,7 @@ LOGS = ROOT / "docs/guides/logs.md"
 
 def test_the_list_of_alerts_is_that_of_the_code() -> None:
     rows = table_after(ALERTS, "## All alerts")
-    assert [tuple(row) for row in rows] == [(one.name, one.says) for one in ALL.values()]
+    assert [tuple(row) for row in rows] == [(one.name, one.meaning) for one in ALL.values()]
 
 
 def test_the_limits_are_those_of_the_code() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from shoal.alerts import sending
 from shoal.alerts.config import AlertConfig
-from shoal.alerts.kept import MOST_PAST, NOW, PAST, alerts_now, alerts_past, last_look
+from shoal.alerts.notes import MOST_PAST, NOW, PAST, alerts_now, alerts_past, last_look
 from shoal.alerts.routes import Webhook
 from shoal.alerts.states import QUIET_S
 from shoal.alerts.watcher import Watch

@@ -1,1 +1,1 @@
-"""Alerts: what is wrong with crawls, told to those who want to know."""
+"""Alerts: finds what is wrong with crawls, and notifies people."""

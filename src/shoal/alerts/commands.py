@@ -1,4 +1,4 @@
-"""Alerts to a command: a program with its arguments, JSON on its stdin, and no shell."""
+"""Delivers alerts to a command: runs a program, without a shell, with JSON on its stdin."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ STDERR = 2
 
 
 async def run_command(route: Command, notice: Notice) -> None:
-    """Run it to its end. What it prints goes where our own logs go. Raises OSError, TimeoutError,
-    and Undelivered if it does not end well."""
-    with TemporaryFile() as given:  # Not a pipe: it need not read all of it, or any.
+    """Run the command to its end. What it prints goes to stderr, like the logs. Raises OSError,
+    TimeoutError, and Undelivered if its exit code is not 0."""
+    with TemporaryFile() as given:  # Not a pipe, which would block if the command does not read it.
         given.write(msgspec.json.encode(json_of(notice)))
         given.seek(0)
         coming = asyncio.create_task(_started(route, given))
         try:
             process = await asyncio.shield(coming)
         except asyncio.CancelledError:
-            await _end(await coming)  # It may have started others by now.
+            await _end(await coming)  # The process may be running by now, with children.
             raise
     try:
         async with asyncio.timeout(parse_duration(route.timeout)):
@@ -46,12 +46,12 @@ async def _started(route: Command, given: IO[bytes]) -> Process:
         stdin=given,
         stdout=STDERR,
         stderr=STDERR,
-        start_new_session=True,  # So that what it starts can be ended with it.
+        start_new_session=True,  # So that its children can be killed with it.
     )
 
 
 async def _end(process: Process) -> None:
-    """End it, with what it has started and left behind."""
+    """Kill the process and all children that it left behind."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()

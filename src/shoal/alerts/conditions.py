@@ -1,8 +1,8 @@
-"""What is wrong with a crawl: one pure function for each alert.
+"""Finds what is wrong with a crawl: one pure function for each alert.
 
-Each gets a crawl as it is now, the points of its last two hours, and the limits. It returns what
-it has found, or None if all is well. How long something must last, and who is told, is decided in
-states.py. To add an alert: write a function, and name it in `CONDITIONS`.
+Each function gets a crawl as it is now, the points of its last two hours, and the limits. It
+returns a finding, or None if all is well. states.py decides how long a finding must last and which
+routes are notified. To add an alert, write a function and name it in `CONDITIONS`.
 """
 
 from __future__ import annotations
@@ -21,47 +21,47 @@ from shoal.insight.sample import Sample
 from shoal.insight.status import FEW_HOSTS
 
 RECENT_S = 900.0
-"""Shares of requests are those of so long."""
+"""Shares of tries and requests are measured over this time."""
 MIN_TRIES = 50
-"""Of fewer, shares say nothing."""
+"""Shares of fewer tries or requests say nothing."""
 MIN_PAGES = 100
 MIN_ITEMS = 10
 MIN_WORKERS = 3
 MIN_SPEED = 0.5
-"""Pages per second of the median worker: of fewer, it is chance who is slow."""
+"""Pages per second. If the median worker is slower than this, it is chance which one is slow."""
 HALF = 0.5
-"""Hosts with more of the work than this may well have most of its failures."""
+"""If a few hosts had more than this share of all tries, it is no wonder that they have most of the
+failures."""
 NAMED = 3
-"""So many accounts are named."""
+"""How many accounts are named in a message."""
 GROWTH = 1.1
-"""A queue grows if it is so much longer than it was."""
+"""A queue counts as growing if it is longer than before by at least this factor."""
 
 
 class View(msgspec.Struct, frozen=True):
-    """What a condition looks at."""
+    """What a condition gets to look at."""
 
     sample: Sample
     points: Sequence[Point]
     """In order; the last one is the sample's."""
     limits: Limits
     last: Sample | None = None
-    """The crawl at the last look, if this is not the first."""
+    """The crawl at the look before. None at the first look."""
 
     def before(self, seconds: float) -> Point | None:
-        """The crawl as it was so long ago. None if it is not known for so long."""
+        """The newest point that is at least this old. None if there is none."""
         then = self.sample.at - seconds
         past = [point for point in self.points if point.at <= then]
         return past[-1] if past else None
 
     def recent(self) -> tuple[Point, Point] | None:
-        """The crawl at the begin and the end of the last quarter of an hour, or of as much of it
-        as is known. None while that is nothing."""
+        """The first and the last point of the last 15 minutes. None if there are not two."""
         inside = [point for point in self.points if point.at >= self.sample.at - RECENT_S]
         return (inside[0], inside[-1]) if len(inside) > 1 else None
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """Something is wrong: how much, how much may be, and what to say."""
+    """Something that is wrong: a measured value, the limit that it passed, and a message."""
 
     value: float
     limit: float
@@ -72,15 +72,16 @@ Check = Callable[[View], Finding | None]
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """An alert: its name, what it means, and what finds it."""
+    """An alert: its name, what it means, and the function that finds it."""
 
     name: str
-    says: str
+    meaning: str
     check: Check
     holds_s: Callable[[Limits], float] = lambda limits: 0.0
-    """How long it must last before somebody is told."""
+    """How long it must last before routes are notified."""
     passes: bool = True
-    """Whether it can pass. What has happened stays so: then nobody is told that it is over."""
+    """Whether it can pass. If not, because it reports an event, routes get no message that it is
+    resolved."""
 
 
 def queue_grows(view: View) -> Finding | None:
@@ -141,7 +142,7 @@ def only_duplicates(view: View) -> Finding | None:
 
 
 def stalled(view: View) -> Finding | None:
-    """There is work and somebody to do it, and nothing happens."""
+    """There is work and there are workers, but nothing happens."""
     seconds = parse_duration(view.limits.stalled)
     then, now = view.before(seconds), view.points[-1]
     if not _has_work(view) or not view.sample.workers or then is None:
@@ -154,7 +155,7 @@ def stalled(view: View) -> Finding | None:
 
 
 def no_workers(view: View) -> Finding | None:
-    """There is work and nobody to do it."""
+    """There is work but no worker."""
     if not _has_work(view) or view.sample.workers:
         return None
     return Finding(0, 1, f"no worker is running, and {_waiting(view.points[-1])}")
@@ -175,7 +176,7 @@ def slow_worker(view: View) -> Finding | None:
 
 
 def slow_store(view: View) -> Finding | None:
-    """The results take long to store, or pages wait for it."""
+    """Results take long to store, or many pages wait to be stored."""
     fullest = max(view.sample.workers, key=lambda worker: worker.backlog, default=None)
     if fullest is not None and fullest.backlog > view.limits.backlog:
         text = f"{fullest.backlog:,} pages of worker {fullest.worker} wait to be stored"
@@ -187,8 +188,8 @@ def slow_store(view: View) -> Finding | None:
 
 
 def _mean_save_s(view: View) -> float | None:
-    """How long batches took since the last look, of the workers that were there then. None: there
-    were none."""
+    """The mean time to store a batch since the look before, for the workers that were there then.
+    None if there was no batch."""
     then = {worker.worker: worker.saves for worker in view.last.workers} if view.last else {}
     pairs = [(then[w.worker], w.saves) for w in view.sample.workers if w.worker in then]
     saves = sum(now.count - before.count for before, now in pairs)
@@ -197,7 +198,7 @@ def _mean_save_s(view: View) -> float | None:
 
 
 def late(view: View) -> Finding | None:
-    """The run will not be done, or is not, within its window."""
+    """The run is not done within its window, or will not be."""
     sample = view.sample
     news = lateness(sample.deadline, sample.stats, sample.at)
     if news is None or sample.deadline is None:
@@ -214,7 +215,7 @@ def dead(view: View) -> Finding | None:
 
 
 def fewer_items(view: View) -> Finding | None:
-    """It found far fewer items than the crawl before it."""
+    """The crawl found far fewer items than the one before it."""
     stats, before = view.sample.stats, view.sample.items_before
     if before is None or before < MIN_ITEMS:
         return None
@@ -225,15 +226,15 @@ def fewer_items(view: View) -> Finding | None:
 
 
 def banned_accounts(view: View) -> Finding | None:
-    """Accounts whose logins have failed until nobody tried again."""
+    """Accounts are banned: their logins failed so often that no worker tries them any more."""
     accounts = view.sample.banned
     if not accounts:
         return None
-    told = [f"{it.name}: {it.state.why}" if it.state.why else it.name for it in accounts[:NAMED]]
+    named = [f"{it.name}: {it.state.why}" if it.state.why else it.name for it in accounts[:NAMED]]
     if len(accounts) > NAMED:
-        told.append(f"{len(accounts) - NAMED:,} more")
+        named.append(f"{len(accounts) - NAMED:,} more")
     many = f"{len(accounts):,} accounts are" if len(accounts) > 1 else "an account is"
-    return Finding(len(accounts), 0, f"{many} banned ({'; '.join(told)})")
+    return Finding(len(accounts), 0, f"{many} banned ({'; '.join(named)})")
 
 
 def _is_running(view: View) -> bool:
@@ -281,7 +282,7 @@ CONDITIONS = (
     Condition("banned_accounts", "logins fail until nobody tries again", banned_accounts),
     Condition("fewer_items", "far fewer items than the last time", fewer_items, passes=False),
 )
-"""Those of crawls. `no_leader` is about no crawl: see watcher.py."""
+"""The alerts on crawls. `no_leader` is not about a crawl: see watcher.py."""
 
 NO_LEADER = Condition("no_leader", "no coordinator was leading", lambda view: None, passes=False)
 ALL = {condition.name: condition for condition in (*CONDITIONS, NO_LEADER)}

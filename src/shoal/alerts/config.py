@@ -1,4 +1,4 @@
-"""The [alerts] of shoal.toml: limits, for all crawls or some, and the routes that alerts go by."""
+"""Reads the [alerts] of shoal.toml: limits for all crawls or for some, and the routes of alerts."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ MAX_ROUTES = 20
 
 
 class Times(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """What [alerts] says of time."""
+    """The keys of [alerts] that are times."""
 
     every: Duration = "1m"
-    """How often crawls are looked at."""
+    """How often to look at crawls."""
     again: Duration = "4h"
-    """What still fires is told again after so long."""
+    """After how long an alert that still fires is sent again."""
 
 
 class AlertConfig(msgspec.Struct, kw_only=True, frozen=True):
-    """What [alerts] says."""
+    """The content of [alerts]."""
 
     times: Times = Times()
     limits: dict[str, Any] = {}
     """Keys of `Limits`, for all crawls."""
     crawls: dict[str, dict[str, Any]] = {}
-    """The same for crawls, by name: the tables [alerts.crawls.NAME]."""
+    """Keys of `Limits` for single crawls, by name: the tables [alerts.crawls.NAME]."""
     schedules: dict[str, dict[str, Any]] = {}
-    """The same for all runs of schedules: the tables [alerts.schedules.NAME]."""
+    """Keys of `Limits` for all runs of a schedule: the tables [alerts.schedules.NAME]."""
     routes: dict[str, Route] = {}
-    """By name: the tables [alerts.routes.NAME]."""
+    """The routes by name: the tables [alerts.routes.NAME]."""
 
     def __len__(self) -> int:
         """How many routes there are."""
@@ -51,15 +51,16 @@ class AlertConfig(msgspec.Struct, kw_only=True, frozen=True):
 
     @property
     def every_s(self) -> float:
-        """How often crawls are looked at, in seconds."""
+        """Seconds between two looks at crawls, at least `MIN_EVERY_S`."""
         return max(parse_duration(self.times.every), MIN_EVERY_S)
 
     def limits_of_all(self) -> Limits:
-        """The limits of what is about no crawl."""
+        """The limits for alerts that are not about a crawl."""
         return msgspec.convert(self.limits, Limits)
 
     def limits_of(self, sample: Sample) -> Limits:
-        """The limits of a crawl: its own win over those of its schedule, and these over all."""
+        """The limits for a crawl: its own win over those of its schedule, and these over the
+        general ones."""
         of_schedule = self.schedules.get(sample.schedule or "", {})
         return msgspec.convert(
             self.limits | of_schedule | self.crawls.get(sample.crawl, {}), Limits
@@ -72,7 +73,7 @@ def alert_file(folder: Path) -> Reread[AlertConfig]:
 
 
 def load_alerts(folder: Path | None = None) -> AlertConfig:
-    """What shoal.toml says of alerts. Raises ConfigError, which names table and key."""
+    """Read the [alerts] of shoal.toml. Raises ConfigError, which names table and key."""
     table = config.read_file(folder).get(ALERTS, {})
     try:
         return _read(table)

@@ -1,4 +1,4 @@
-"""From when on something is worth an alert: the keys of [alerts] in shoal.toml."""
+"""The limits beyond which an alert is raised: keys of [alerts] in shoal.toml."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 
 
 class Limits(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """What may be, and from when on it is too much: for all crawls, or for one."""
+    """The limits of alerts, for all crawls or for some."""
 
     growing: Duration = "1h"
-    """The queue may grow, and the ETA rise, for so long."""
+    """How long the queue may grow while the ETA rises."""
     failures: Share = 0.2
-    """The share of requests of the last quarter of an hour that may fail."""
+    """The share of tries in the last 15 minutes that may fail."""
     blocked: Share = 0.1
-    """The share of requests of the last quarter of an hour that hosts may refuse to serve."""
+    """The share of requests in the last 15 minutes that hosts may refuse to serve."""
     concentration: Share = 0.8
-    """The share of failed tries that three hosts may have, if they are less than half of the
-    work."""
+    """The share of failed tries that three hosts may have, if they had at most half of all tries.
+    """
     duplicates: Share = 0.99
-    """The share of links of the last hour that may be known already, if no item was found."""
+    """The share of links in the last hour that may be known already, if no item was found."""
     stalled: Duration = "15m"
-    """Nothing may be fetched for so long, while there is work and somebody to do it."""
+    """How long nothing may be fetched while there is work and there are workers."""
     no_workers: Duration = "5m"
-    """There may be work and no worker for so long."""
+    """How long there may be work but no worker."""
     slow_worker: Share = 0.25
-    """The speed that each worker has at least, as a share of the median."""
+    """The least speed of a worker, as a share of the median speed."""
     slow_store: Duration = "5s"
     """How long a batch of results may take to store, on average."""
     backlog: Annotated[int, Meta(ge=1)] = 300
-    """The pages of one worker that may wait to be stored."""
+    """How many pages of one worker may wait to be stored."""
     dead: Share = 0.01
     """The share of pages that may be dead."""
     fewer_items: Share = 0.5
-    """The items of a finished crawl, at least, as a share of those of the one before."""
+    """The fewest items of a finished crawl, as a share of those of the crawl before."""
     no_leader: Duration = "5m"
-    """There may be no leader for so long."""
+    """How long there may be no leader."""
     off: tuple[str, ...] = ()
-    """Alerts that are not wanted, by name."""
+    """The names of alerts that are switched off."""

@@ -1,4 +1,4 @@
-"""Alerts by e-mail: SMTP, in a thread of its own."""
+"""Delivers alerts by e-mail: SMTP, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from shoal.alerts.routes import Email, Undelivered, secret
 STEP_S = 10.0
 """How long a server may take to answer."""
 MAIL_S = 30.0
-"""How long a mail may take: a server that says a word now and then is cut off."""
+"""How long a mail may take in all, so that a server that sends a byte now and then is cut off."""
 
 
 async def send_mail(route: Email, notice: Notice) -> None:
-    """Send a mail. Raises Undelivered, and what smtplib raises."""
+    """Send a mail. Raises Undelivered, TimeoutError, and what smtplib raises."""
     mailer = _Mailer(route)
     sending = asyncio.create_task(asyncio.to_thread(mailer.send, _mail(route, notice)))
     try:
         async with asyncio.timeout(MAIL_S):
             await asyncio.shield(sending)
-    except smtplib.SMTPResponseException as error:  # Its text is the server's.
+    except smtplib.SMTPResponseException as error:  # Its text was chosen by the server.
         raise Undelivered(f"{route.host}: it answered {error.smtp_code}") from None
     finally:
         if not sending.done():
@@ -47,7 +47,7 @@ def _mail(route: Email, notice: Notice) -> EmailMessage:
 
 
 class _Mailer:
-    """One connection to a mail server. All but `cut_off` is for the thread."""
+    """One connection to a mail server. Only `cut_off` may be called from outside its thread."""
 
     def __init__(self, route: Email) -> None:
         self._route = route
@@ -61,7 +61,7 @@ class _Mailer:
     def send(self, mail: EmailMessage) -> None:
         """Send a mail and hang up."""
         route, smtp = self._route, self._smtp
-        smtp._host = route.host  # type: ignore[attr-defined]  # What its certificate must name.
+        smtp._host = route.host  # type: ignore[attr-defined]  # The certificate must name it.
         try:
             smtp.connect(route.host, route.port)
             if route.security == "starttls":
@@ -69,19 +69,19 @@ class _Mailer:
             if route.user and route.password:
                 smtp.login(route.user, secret(route.password))
             smtp.send_message(mail, route.sender, route.to)
-            with suppress(smtplib.SMTPException, OSError):  # It has the mail.
+            with suppress(smtplib.SMTPException, OSError):  # The server already has the mail.
                 smtp.quit()
         finally:
             smtp.close()
 
     def cut_off(self) -> None:
-        """End what the thread waits for."""
+        """Close the connection, so that the thread stops waiting for the server."""
         if self._smtp.sock is not None:
             with suppress(OSError):
                 self._smtp.sock.shutdown(socket.SHUT_RDWR)
 
 
 def _look_at_error(sending: asyncio.Task[None]) -> None:
-    """Nobody waits for it any more."""
+    """Retrieve the error of a task that is no longer awaited, so that asyncio does not log it."""
     if not sending.cancelled():
         sending.exception()

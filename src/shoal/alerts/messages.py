@@ -1,7 +1,7 @@
-"""What is said of alerts, and in which shape each chat wants it. Pure.
+"""Writes the messages of alerts, in the format that each kind of route needs. Pure.
 
-Names of crawls, hosts and workers were chosen by others: they cannot mention everybody, hide a link
-behind a word, or break a line.
+Names of crawls, hosts and workers may come from strangers. They must not mention everybody in a
+chat, hide a link behind a word, or break a line.
 """
 
 from __future__ import annotations
@@ -18,24 +18,25 @@ from shoal.core import plaintext
 Json = dict[str, Any]
 
 MOST = 20
-"""So many alerts are named in one message; of the others it says how many there are."""
+"""How many alerts one message lists. It only counts the others."""
 LONGEST = 300
-"""Characters of a line."""
+"""The most characters in a line."""
 VERSION = 1
+"""The version of the JSON that programs get."""
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """What one route is told at one time."""
+    """The content of one message to one route."""
 
     alerts: Sequence[AlertState]
     at: float
     sender: str
-    """The coordinator that leads."""
+    """The name of the leading coordinator."""
     is_test: bool = False
 
 
 def title(notice: Notice) -> str:
-    """The first line: how many fire, and how many are resolved."""
+    """The first line: how many alerts fire, and how many are resolved."""
     if notice.is_test:
         return "Shoal: this is a test"
     firing = sum(alert.state == "firing" for alert in notice.alerts)
@@ -65,7 +66,7 @@ def text_of(notice: Notice) -> str:
 
 
 def json_of(notice: Notice) -> Json:
-    """The message for programs: webhooks and commands."""
+    """The message as JSON for programs: webhooks and commands."""
     return {
         "version": VERSION,
         "title": title(notice),
@@ -77,7 +78,7 @@ def json_of(notice: Notice) -> Json:
 
 
 def alert_json(alert: AlertState) -> Json:
-    """One alert, as JSON has it everywhere."""
+    """One alert as JSON, in messages and in the API."""
     return {
         "alert": alert.alert,
         "crawl": alert.crawl or None,
@@ -94,7 +95,7 @@ def alert_json(alert: AlertState) -> Json:
 
 
 def body_for(route: Route, notice: Notice) -> Json:
-    """What is posted to a route."""
+    """The JSON body to post to a route."""
     match route:
         case Slack():
             return _slack(notice)
@@ -115,8 +116,8 @@ def body_for(route: Route, notice: Notice) -> Json:
 
 
 def _slack(notice: Notice) -> Json:
-    """Plain text has no mentions and no links, but the fallback is always markup: there three
-    characters are escaped."""
+    """A block of plain text, in which Slack reads no mentions or links. The fallback `text` is
+    always markup, so its three special characters are escaped."""
     escaped = text_of(notice).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     plain = {"type": "plain_text", "text": _cut(text_of(notice), 3000), "emoji": False}
     return {
@@ -128,7 +129,7 @@ def _slack(notice: Notice) -> Json:
 
 
 def _teams(notice: Notice) -> Json:
-    """An adaptive card. Runs of a rich text block are shown as they are: they have no markup."""
+    """An adaptive card. Text runs of a rich text block are shown as they are, without markup."""
     return {
         "type": "message",
         "attachments": [

@@ -1,4 +1,4 @@
-"""The routes that alerts go by: the tables [alerts.routes.NAME] of shoal.toml."""
+"""Reads the routes by which alerts are sent: the tables [alerts.routes.NAME] of shoal.toml."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from shoal.errors import ConfigError, ShoalError
 MAX_SECRET = 10_000
 
 Secret = Annotated[str, Meta(min_length=1, extra={"is_secret": True})]
-"""The thing itself, or where it is: env:NAME, file:PATH. Never shown."""
+"""A secret, or where to find it: env:NAME, file:PATH. Never shown."""
 
 _is_name = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,31}").fullmatch
 
 
 class Undelivered(ShoalError):
-    """A route did not take a message. It may do so later."""
+    """A route did not accept a message. It may accept it later."""
 
 
 class Webhook(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
@@ -35,7 +35,7 @@ class Webhook(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=T
 
 
 class Chat(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A POST to a chat, in the shape that it wants."""
+    """A POST to a chat, in the format of that chat."""
 
     url: Secret
 
@@ -61,7 +61,7 @@ class Telegram(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=
 
 
 class Email(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A mail, by SMTP."""
+    """An e-mail, sent by SMTP."""
 
     host: str
     port: Annotated[int, Meta(ge=1, le=65535)] = 587
@@ -73,7 +73,7 @@ class Email(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tru
 
 
 class Command(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A program with its arguments, as they are: there is no shell. It reads JSON on stdin."""
+    """A program and its arguments, run without a shell. It gets JSON on stdin."""
 
     command: Annotated[list[str], Meta(min_length=1)]
     timeout: Duration = "30s"
@@ -94,7 +94,7 @@ KINDS: dict[str, type[Route]] = {
 
 
 def read_route(name: str, table: Mapping[str, Any]) -> Route:
-    """A route from its table. Raises ConfigError, which shows no secret."""
+    """Read a route from its table. Raises ConfigError, which shows no secret."""
     if not _is_name(name):
         raise ConfigError("a route's name has at most 32 letters, digits, - and _")
     kind = table.get("kind")
@@ -106,8 +106,8 @@ def read_route(name: str, table: Mapping[str, Any]) -> Route:
 
 
 def _check(route: Route) -> None:
-    """What no single field can say. Secrets are looked up, so that one that is missing is found
-    before it is needed; none is shown."""
+    """Check what the types of the fields cannot. Secrets are looked up too, so that a missing one
+    is found before it is needed. Raises ConfigError, which shows no secret."""
     for name in ("url", "secret", "token", "password"):
         value = getattr(route, name, None)
         if value is None:
@@ -137,8 +137,8 @@ def _check_email(route: Email) -> None:
 
 
 def secret(source: str) -> str:
-    """A secret: itself, or what is in env:NAME or file:PATH. Raises ConfigError, which does not
-    show it."""
+    """Look up a secret: in the environment (env:NAME), in a file (file:PATH), or else take the
+    text itself. Raises ConfigError, which does not show it."""
     kind, colon, where = source.partition(":")
     if colon and kind == "env":
         found = os.environ.get(where, "")

@@ -1,5 +1,5 @@
-"""Alerts on their way: by HTTP, by SMTP, to a command. Each way has an end, whatever the other side
-does, and no error names more of an address than its host."""
+"""Sends alerts: by HTTP, by SMTP, to a command. Every delivery has a time limit, whatever the other
+side does. Errors show at most the host of an address, because addresses may be secret."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from shoal.version import __version__
 
 TRIES = 3
 WAITS_S = (1.0, 4.0)
-"""Between the tries."""
+"""Pauses between the tries."""
 REQUEST_S = 10.0
+"""How long one try may take."""
 
 
 async def send(route: Route, notice: Notice, message_id: str) -> None:
-    """Send a message by a route. Raises Undelivered, with a reason that tells no secret.
-    `message_id` is the same for the same message, however often it is sent."""
+    """Send a message by a route. `message_id` stays the same if the same message is sent again.
+    Raises Undelivered, with a reason that shows no secret."""
     try:
         match route:
             case Email():
@@ -39,12 +40,13 @@ async def send(route: Route, notice: Notice, message_id: str) -> None:
                 await _post(route, notice, message_id)
     except Undelivered:
         raise
-    except Exception as error:  # Whatever a library says of an odd address: others are served.
+    except Exception as error:  # Whatever a library raises: other routes must still be served.
         raise Undelivered(f"{_where(route)}{_reason(error)}") from None
 
 
 async def try_routes(routes: Mapping[str, Route], sender: str, now: float) -> dict[str, str]:
-    """Send a test by all of these, at once. Returns why those did not take it that did not."""
+    """Send a test message by all routes at the same time. Returns the reasons of those that failed,
+    by name."""
     notice = Notice([], now, sender, is_test=True)
     failures = await asyncio.gather(*(_failure(route, notice) for route in routes.values()))
     return {name: why for name, why in zip(routes, failures, strict=True) if why}
@@ -81,7 +83,7 @@ async def _post(route: Webhook | Telegram | Route, notice: Notice, message_id: s
 async def _try(
     session: aiohttp.ClientSession, url: str, body: bytes, headers: dict[str, str]
 ) -> tuple[str | None, bool]:
-    """What went wrong, and whether that may pass. The answer's body is of no interest."""
+    """Post once. Returns what went wrong, if anything, and whether another try may succeed."""
     try:
         async with session.post(url, data=body, headers=headers, allow_redirects=False) as answer:
             status = answer.status
@@ -96,11 +98,12 @@ async def _try(
 def _url(route: Route) -> str:
     if isinstance(route, Telegram):
         return f"{route.api}/bot{secret(route.token)}/sendMessage"
-    return secret(route.url)  # type: ignore[union-attr]  # The others are sent otherwise.
+    return secret(route.url)  # type: ignore[union-attr]  # Mails and commands do not come here.
 
 
 def _reason(error: Exception) -> str:
-    """What an error may say. Those of libraries may quote the address, which is a secret."""
+    """The reason to report for an error. Messages of libraries are not used, as they may quote the
+    address, which is a secret."""
     if isinstance(error, ShoalError):
         return str(error)
     if isinstance(error, TimeoutError):
@@ -110,7 +113,8 @@ def _reason(error: Exception) -> str:
 
 
 def _where(route: Route) -> str:
-    """What it goes to, as far as that is no secret and what went wrong does not say it."""
+    """The destination as a prefix for the reason. Empty where the reason already names the host, or
+    the address is a secret."""
     match route:
         case Email():
             return f"{route.host}:{route.port}: "

@@ -1,7 +1,7 @@
-"""Webhooks are signed as https://www.standardwebhooks.com has it: there are libraries to check it.
+"""Signs webhooks by https://www.standardwebhooks.com, for which there are libraries to verify them.
 
-The signature is over the message's id, the time and the body, so that nobody can change them, and
-nobody can send an old message again.
+The signature covers the message's id, the time and the body. So nobody can change them unnoticed,
+and a receiver can reject an old message that is sent again.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ _PREFIX = "whsec_"
 
 
 def signed_headers(secret: str | None, message_id: str, at: float, body: bytes) -> dict[str, str]:
-    """The headers of a message. The id is that of the message, however often it is sent."""
+    """The headers of a message, with a signature if there is a secret. `message_id` stays the same
+    if the same message is sent again."""
     stamp = str(int(at))
     headers = {"webhook-id": message_id, "webhook-timestamp": stamp}
     if secret:
-        said = b".".join((message_id.encode(), stamp.encode(), body))
-        made = hmac.new(_key(secret), said, sha256).digest()
-        headers["webhook-signature"] = f"v1,{b64encode(made).decode()}"
+        signed = b".".join((message_id.encode(), stamp.encode(), body))
+        digest = hmac.new(_key(secret), signed, sha256).digest()
+        headers["webhook-signature"] = f"v1,{b64encode(digest).decode()}"
     return headers
 
 
 def _key(secret: str) -> bytes:
-    """What follows `whsec_` is base64. Any other secret is taken as it is."""
+    """The key of a secret: base64 after `whsec_`, else the text itself."""
     if secret.startswith(_PREFIX):
         try:
             return b64decode(secret.removeprefix(_PREFIX), validate=True)

@@ -1,5 +1,5 @@
-"""The leader's watch: it looks at all crawls every minute, keeps a point of each, and tells of what
-is wrong. What it decides is in conditions.py and states.py."""
+"""Watches all crawls for the leader: every minute it looks at them, keeps a point of each, and
+sends alerts. The decisions are made in conditions.py and states.py."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 
 from shoal.alerts.conditions import NO_LEADER, Finding, View, findings
 from shoal.alerts.config import AlertConfig, alert_file
-from shoal.alerts.kept import keep, last_look, note_look, states_of
 from shoal.alerts.messages import Notice, line
+from shoal.alerts.notes import last_look, note_look, note_states, states_of
 from shoal.alerts.routes import Undelivered
 from shoal.alerts.sending import send
 from shoal.alerts.states import AlertState, Found, Plan, advance, delivered
@@ -48,21 +48,21 @@ class Watcher:
         self._clock = clock
 
     async def do(self, leader_notes: LeaderNotes) -> None:
-        """Look every minute, until cancelled. Raises Deposed."""
+        """Look at intervals of `config.every_s`, until cancelled. Raises Deposed."""
         watch = Watch(self._frontier, leader_notes, self._clock())
         warning = NowAndThen(WARN_EVERY_S)
         while True:
             config = self._file.read()
             try:
                 await watch.look(config, self._clock())
-            except StorageError as error:  # It may pass.
+            except StorageError as error:  # The next look may succeed.
                 if warning.is_due():
                     log.error("crawls are not watched: %s", error)
             await asyncio.sleep(config.every_s)
 
 
 class Watch:
-    """The watch of one term. All that must outlive it is in notes."""
+    """The watch of one leader's term. Everything that must outlive the term is in notes."""
 
     def __init__(
         self, frontier: QueriesAndNotes, leader_notes: LeaderNotes, began_at: float
@@ -76,24 +76,25 @@ class Watch:
         self._sweeping = NowAndThen(SWEEP_EVERY_S)
 
     async def look(self, config: AlertConfig, now: float) -> None:
-        """Look at all crawls once, and tell of what is wrong. Raises Deposed and StorageError."""
+        """Look at all crawls once, and send the alerts that are due. Raises Deposed and
+        StorageError."""
         notes = self._leader_notes.notes
         found = []
         seen = await survey(self._frontier, now)
         if self._states is None:
-            # Who starts it now and then, to look at crawls that are over, has missed nothing.
+            # Without routes and live crawls, nothing was missed while nobody led.
             if config.routes or any(sample.stats.state.live for sample in seen.samples):
                 found += await self._gap(config)
             self._states = await states_of(notes)
         for sample in seen.samples:
             found += await self._look_at(sample, config)
         self._last = {sample.crawl: sample for sample in seen.samples}
-        self._points.let_go_of_all_but(self._last)
+        self._points.uncache_all_but(self._last)
         plan = Plan(list(config.routes), parse_duration(config.times.again))
         states = advance(self._states, found, plan, now, watched=self._last.keys())
         await self._move_to(states)
         await note_look(self._leader_notes, now)
-        await self._move_to(await _told(self._states, config, self._leader_notes, now))
+        await self._move_to(await _deliver_owed(self._states, config, self._leader_notes, now))
         if self._sweeping.is_due():
             crawls = {stats.crawl for stats in await self._frontier.crawls()}
             await self._points.forget_all_but(crawls)
@@ -106,7 +107,7 @@ class Watch:
         return [Found(name, finding, limits, sample) for name, finding in findings(view).items()]
 
     async def _gap(self, config: AlertConfig) -> list[Found]:
-        """Whether nobody led for too long before this term."""
+        """A finding if there was no leader for too long before this term."""
         limits = config.limits_of_all()
         last, limit = await last_look(self._leader_notes.notes), parse_duration(limits.no_leader)
         gap_s = self._began_at - (last or self._began_at)
@@ -118,31 +119,31 @@ class Watch:
     async def _move_to(self, states: dict[str, AlertState]) -> None:
         before = self._states or {}
         _log_changes(before, states)
-        await keep(self._leader_notes, before, states)
+        await note_states(self._leader_notes, before, states)
         self._states = states
 
 
-async def _told(
+async def _deliver_owed(
     states: Mapping[str, AlertState], config: AlertConfig, leader_notes: LeaderNotes, now: float
 ) -> dict[str, AlertState]:
-    """The states after each route was sent what is owed to it, in one message."""
+    """Send each route what is owed to it, in one message. Returns the states after that."""
     owed = {
         name: [state for state in states.values() if name in state.owed] for name in config.routes
     }
     sending = {
-        name: _sent(name, config, Notice(alerts, now, leader_notes.leader.holder))
+        name: _send_to(name, config, Notice(alerts, now, leader_notes.leader.holder))
         for name, alerts in owed.items()
         if alerts
     }
     went = dict(zip(sending, await asyncio.gather(*sending.values()), strict=True))
-    # A route that is not in the file any more is owed nothing.
+    # Nothing is owed to a route that is not in shoal.toml any more.
     return {
         key: delivered(state, lambda name: went.get(name, name not in config.routes))
         for key, state in states.items()
     }
 
 
-async def _sent(name: str, config: AlertConfig, notice: Notice) -> bool:
+async def _send_to(name: str, config: AlertConfig, notice: Notice) -> bool:
     try:
         await send(config.routes[name], notice, message_id(name, notice))
     except Undelivered as error:
@@ -152,7 +153,7 @@ async def _sent(name: str, config: AlertConfig, notice: Notice) -> bool:
 
 
 def message_id(route: str, notice: Notice) -> str:
-    """The same for the same news, also if the next leader sends them again."""
+    """An id for a message. It is the same if the next leader sends the same news again."""
     news = "\n".join(sorted(f"{a.key} {a.state} {a.told_at}" for a in notice.alerts))
     return "msg_" + sha256(f"{route}: {news}".encode()).hexdigest()[:32]
 

@@ -1,1 +1,1 @@
-"""As many workers of a crawl as are of use, on this machine."""
+"""Runs as many workers on this machine as a crawl can use."""

@@ -1,8 +1,8 @@
-"""Keeps as many workers on this machine as are of use to a crawl.
+"""Keeps as many workers on this machine as a crawl can use.
 
-It looks at the crawl every few seconds. How many workers there should be is decided by the rule in
-insight/advise/scaling.py; a fleet starts and drains them. What others have on the crawl counts: of
-what is wanted they have their part already.
+It looks at the crawl every few seconds. The rule in insight/advise/scaling.py decides how many
+workers there should be, and a fleet starts and drains them. Workers that others run on the same
+crawl count towards that number.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from shoal.autoscale.purse import Purse
+from shoal.autoscale.cost_meter import CostMeter
 from shoal.errors import StorageError, UnknownCrawl
 from shoal.fleet.child import WorkerOrder
 from shoal.fleet.fleet import Fleet, WorkerFailed
@@ -30,48 +30,48 @@ from shoal.runtime.process import is_dead_here, worker_name
 
 LOOK_EVERY_S = 3.0
 HOSTS_SEEN = 100
-"""Hosts that are told apart. It is looked at again and again, and need not be exact."""
+"""How many hosts are looked at one by one. Fewer than for advice: a number that is a little wrong
+is soon corrected."""
 BACKOFF_FIRST_S, BACKOFF_LIMIT_S = 15.0, 600.0
-"""How long until workers are started again after all have died at once, again and again."""
+"""The first and the longest pause before a new fleet replaces one whose workers kept dying."""
 
 log = logging.getLogger("shoal")
 
 
 class Resized(msgspec.Struct, frozen=True, kw_only=True):
-    """What was decided, and is news."""
+    """A new decision on the number of workers."""
 
     was: int
     workers: int
     why: str
     spent: float | None = None
-    """What the workers here have cost so far, if their price is known."""
+    """What the workers on this machine have cost so far, if their price is known."""
 
     @property
     def line(self) -> str:
-        """For people."""
+        """The decision in one line for people."""
         if self.was == self.workers:
             return f"{counted(self.was, 'worker')} as before: {self.why}"
         return f"{self.was} -> {counted(self.workers, 'worker')}: {self.why}"
 
 
 class Autoscaler:
-    """The workers of one crawl on this machine, as many as are of use. `run` returns when it was
-    told to stop, or when the crawl is over, if the order is until then."""
+    """Runs workers of one crawl on this machine, as many as the crawl can use."""
 
     def __init__(
         self,
         order: WorkerOrder,
         frontier: Frontier,
         scaler: Scaler,
-        purse: Purse,
+        cost_meter: CostMeter,
         *,
         tell: Callable[[Resized], object],
     ) -> None:
-        """`tell` hears of what is decided."""
+        """`tell` is called with each new decision."""
         self._order = order
         self._frontier = frontier
         self._scaler = scaler
-        self._purse = purse
+        self._cost_meter = cost_meter
         self._tell = tell
         self._fleet = self._new_fleet()
         self._deaths = 0
@@ -80,8 +80,8 @@ class Autoscaler:
         self._draining = asyncio.Event()
 
     async def run(self) -> None:
-        """Scale until told to stop, or until the crawl is over. Raises ConfigError if workers say
-        that something is set up wrong, and BudgetSpent."""
+        """Scale until told to stop, or, if the order is to work until finished, until the crawl is
+        over. Raises BudgetSpent, and ConfigError if workers find a mistake in their settings."""
         pause_s = BACKOFF_FIRST_S
         while not self._draining.is_set():
             began = time.monotonic()
@@ -98,12 +98,12 @@ class Autoscaler:
                 return
 
     def drain(self) -> None:
-        """No new work, and no new workers; what is in hand is finished or given back."""
+        """Start no more workers, and have the running ones finish or give back their tasks."""
         self._draining.set()
         self._fleet.drain()
 
     def kill(self) -> None:
-        """Stop at once."""
+        """Kill all workers."""
         self._draining.set()
         self._fleet.kill()
 
@@ -113,7 +113,8 @@ class Autoscaler:
         return Fleet(self._order, self._frontier, stays=True)
 
     async def _run_fleet(self) -> None:
-        """Scale one fleet until it ends. It ends by itself if its workers cannot go on."""
+        """Scale one fleet until it ends. It ends by itself, with an error, if its workers cannot go
+        on."""
         scaling = asyncio.create_task(self._scale())
         try:
             await self._fleet.run()
@@ -131,12 +132,12 @@ class Autoscaler:
             self._fleet.drain()
 
     async def _is_over(self) -> bool:
-        """Look once, and see to it that there are as many as there should be. Raises
-        BudgetSpent."""
+        """Look at the crawl once and resize the fleet. Whether the autoscaler's work is over.
+        Raises BudgetSpent."""
         if self._draining.is_set():
             return True
         pids = self._fleet.pids
-        self._purse.pay(len(pids), time.monotonic())
+        self._cost_meter.charge(len(pids), time.monotonic())
         try:
             look = await look_here(self._frontier, self._order.crawl)
         except StorageError as error:
@@ -144,7 +145,7 @@ class Autoscaler:
             return False
         self._is_away = False
         if look is not None and self._order.until_finished and _is_done(look.stats):
-            return not pids  # They end by themselves, after what is to be done at the end.
+            return not pids  # Workers end by themselves, after calling the hook `closed` if needed.
         self._resize(look, pids)
         return False
 
@@ -168,7 +169,7 @@ class Autoscaler:
         was = before.workers if before is not None else 0
         hindrance = before.hindrance if before is not None else None
         if staffing.workers != was or staffing.hindrance not in (None, hindrance):
-            spent = self._purse.told
+            spent = self._cost_meter.spent
             self._tell(Resized(was=was, workers=staffing.workers, why=staffing.why, spent=spent))
 
 
@@ -177,8 +178,8 @@ def _is_done(stats: Stats) -> bool:
 
 
 async def look_here(frontier: QueriesAndNotes, crawl: str) -> Look | None:
-    """The crawl without workers that have died here. They are listed for some seconds more. None:
-    nobody has started it."""
+    """Look at the crawl, without the workers that have died on this machine: the frontier lists
+    these for some seconds more. None if the crawl does not exist yet."""
     try:
         look = await look_at(frontier, crawl, time.time(), HOSTS_SEEN)
     except UnknownCrawl:
@@ -188,6 +189,6 @@ async def look_here(frontier: QueriesAndNotes, crawl: str) -> Look | None:
 
 
 def others_of(workers: list[Pulse], pids: list[int]) -> list[Pulse]:
-    """The workers that are not ours."""
+    """The workers that this process did not start."""
     own = set(map(worker_name, pids))
     return [pulse for pulse in workers if pulse.worker not in own]

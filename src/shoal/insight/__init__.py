@@ -1,3 +1,5 @@
-"""Answers to questions about a crawl: how far, how fast, what became of this URL; and their JSON.
-Imports coordinator and what is below it. Changes nothing but marks of near duplicates.
+"""Answers questions about a crawl: how far it is, how fast, what became of a URL; also as JSON.
+
+Imports coordinator and the layers below it. Changes nothing, except that it marks near duplicates,
+and keeps points for charts.
 """

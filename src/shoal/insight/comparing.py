@@ -1,5 +1,4 @@
-"""Which two states are compared when somebody asks what has changed: two crawls, or one at two
-moments."""
+"""Compares two crawls, or one crawl at two moments, to show what has changed."""
 
 from __future__ import annotations
 
@@ -12,31 +11,33 @@ from shoal.results.port import Results
 
 
 class Sides(msgspec.Struct, frozen=True):
-    """What is to be compared."""
+    """The two sides of a comparison, as the user named them."""
 
     first: str
-    """The earlier crawl; the only one if no other is named."""
+    """The earlier crawl, if there is a second one. If not, the crawl that is compared with its own
+    past (`at`), or with the crawl that it follows."""
     second: str | None = None
     at: float | None = None
-    """The moment at which the only one is looked at, to be compared with what it is now."""
+    """A past moment: the only crawl as it was then is compared with what it is now."""
     kind: str | None = None
+    """Only compare items of this kind."""
     ignored: tuple[str, ...] = ()
-    """Fields that may differ."""
+    """Fields in which items may differ."""
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """Two sides that are being compared, as they are called."""
+    """A comparison, with names for its sides."""
 
     earlier: str
     later: str
     items: int | None
-    """The most that either side has, if that is known."""
+    """The number of items on the larger side. None if only one kind is compared."""
     comparison: Comparison
 
 
 async def compared(results: Results, earlier_results: Results, sides: Sides) -> Compared:
-    """The comparison that is asked for. Raises UnknownCrawl, and ConfigError if a crawl that is
-    named alone has nothing to be compared with."""
+    """Start a comparison. A crawl that is named alone is compared with the crawl that it follows.
+    Raises UnknownCrawl, and ConfigError if it follows none."""
     later = sides.second or sides.first
     after = await _items(results, later)
     earlier = later if sides.at is not None else await _earlier(results, sides)

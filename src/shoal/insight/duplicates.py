@@ -1,4 +1,4 @@
-"""Which pages of a crawl are nearly the same: found by their simhashes, and marked."""
+"""Finds pages of a crawl that are nearly the same, by their simhashes, and marks them."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ class Example(msgspec.Struct):
     url: str
     like: str
     distance: int
-    """The bits in which their simhashes differ."""
+    """The number of bits in which their simhashes differ."""
 
 
 class Duplicates(msgspec.Struct):
-    """What was found."""
+    """How many near duplicates a crawl has, with examples."""
 
     pages: int = 0
     """Pages that have a simhash."""
     near: int = 0
-    """Those of them that are like an earlier one."""
+    """Pages that are like an earlier one."""
     groups: int = 0
-    """The earlier ones that they are like."""
+    """Pages that later ones are like."""
     examples: list[Example] = []
 
 
 async def mark_duplicates(
     results: Results, crawl: str, progress: Progress = lambda stage, count: None
 ) -> Duplicates:
-    """Find the pages that are nearly the same, and note it in the store.
+    """Find the pages that are nearly the same, and mark them in the results store.
 
     Raises ConfigError if no page has a simhash, UnknownCrawl.
     """
@@ -91,6 +91,6 @@ async def _example(results: Results, crawl: str, near: NearPage) -> Example:
 
 
 async def url_of(results: Results, crawl: str, fingerprint: bytes) -> str:
-    """The address of a page; its fingerprint if its log is gone."""
+    """The URL of a page. Its fingerprint if the page log does not have the page any more."""
     pages = await results.pages_of(crawl, fingerprint)
     return pages[-1].url if pages else fingerprint.hex()

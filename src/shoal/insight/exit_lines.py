@@ -1,4 +1,4 @@
-"""How the exits of a crawl are doing, in a line each."""
+"""Describes the exits of a crawl in lines of text: the pools, and the hosts with problems."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _PERIODS = {3600.0: "this hour", 86_400.0: "today", 7 * 86_400.0: "this week"}
 
 
 def exit_lines(seen: Snapshot, now: float) -> list[str]:
-    """Its pools, and what is in the way of tasks that go by exits. Nothing, if none do."""
+    """Lines about the pools, and about what keeps tasks from using them. Empty without pools."""
     lines = [pool_line(pool, now) for pool in seen.pools]
     if waiting := without_exit(seen):
         verb = "waits" if waiting == 1 else "wait"
         lines.append(f"{counted(waiting, 'task')} {verb} for an exit")
-    told = [line for lane in exit_lanes(seen) if (line := _lane_line(lane))]
-    return lines + told[:LANES_SHOWN]
+    problems = [line for lane in exit_lanes(seen) if (line := _lane_line(lane))]
+    return lines + problems[:LANES_SHOWN]
 
 
 def pool_line(pool: PoolState, now: float) -> str:
     """`res: 200 exits: 171 ready, 22 cooling, 7 out · 1.8 GB · 14.40 of 20.00 today`."""
     states = ((pool.ready, "ready"), (pool.cooling, "cooling"), (pool.out, "out"))
-    told = ", ".join(f"{count:,} {state}" for count, state in states if count) or "none ready"
-    parts = [f"{pool.rules.name}: {counted(pool.exits, 'exit')}: {told}"]
+    counts = ", ".join(f"{count:,} {state}" for count, state in states if count) or "none ready"
+    parts = [f"{pool.rules.name}: {counted(pool.exits, 'exit')}: {counts}"]
     if pool.spent.wire_bytes:
         parts.append(size(pool.spent.wire_bytes))
     if pool.rules.budget:
@@ -38,12 +38,12 @@ def pool_line(pool: PoolState, now: float) -> str:
 
 
 def _lane_line(lane: LaneState) -> str:
-    """What is to be said of a host, if anything is."""
-    told = []
+    """A line about a host whose exits have a problem. Empty if they have none."""
+    problems = []
     if lane.tier_pool and lane.tier_pool != lane.pool:
-        told.append(f"blocks {lane.pool}, so its tasks go by {lane.tier_pool}")
+        problems.append(f"blocks {lane.pool}, so its tasks go by {lane.tier_pool}")
     if lane.is_site_blocking:
-        told.append("blocks whatever exit is used, and is left alone for a while")
+        problems.append("blocks whatever exit is used, and is left alone for a while")
     if lane.starved_s:
-        told.append(f"no exit of {lane.pool} can be used since {duration(lane.starved_s)}")
-    return f"{lane.host}: {', '.join(told)}" if told else ""
+        problems.append(f"no exit of {lane.pool} could be used for {duration(lane.starved_s)}")
+    return f"{lane.host}: {', '.join(problems)}" if problems else ""

@@ -1,4 +1,4 @@
-"""How exits are doing, for those who ask."""
+"""The state of exits, in a word and as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ READY, COOLING, OUT = "ready", "cooling", "out"
 
 
 def exit_state(each: Exit, now: float) -> str:
-    """In one word."""
+    """The state of an exit in one word."""
     if each.out_until > now:
         return OUT
     return COOLING if each.cooling else READY

@@ -1,4 +1,4 @@
-"""What became of one URL, from discovery to stored row."""
+"""Explains what became of one URL, from its discovery to the stored item."""
 
 from __future__ import annotations
 
@@ -28,63 +28,63 @@ from shoal.sessions.telling import no_such_session
 MAX_ANCESTORS = 100
 MAX_HISTORIES = 100
 MAX_TASKS = 20
-"""How many tasks of one address are explained. An API may have one address for everything."""
+"""How many tasks at one address to explain. An API may have one address for everything."""
 
 
 _ENDS = (TaskState.DONE, TaskState.DROPPED)
 
 
 class ItemReading(msgspec.Struct, kw_only=True):
-    """What a page said of an item at some time."""
+    """An item as a page had it at some time."""
 
     scraped_at: float
     url: str
     changes: dict[str, tuple[Any, Any]] = {}
-    """The fields that were different before: what they were, and what they became."""
+    """The fields that differ from the reading before: their old and new values."""
 
 
 class Near(msgspec.Struct, kw_only=True):
-    """A page that another one is nearly the same as."""
+    """An earlier page that a page is nearly the same as."""
 
     url: str
     distance: int
-    """The bits in which their simhashes differ."""
+    """The number of bits in which their simhashes differ."""
 
 
 class Explanation(msgspec.Struct, kw_only=True):
-    """All that is known of a URL in a crawl."""
+    """Everything that is known about a task in a crawl."""
 
     url: str
     normal: str
-    """The spelling under which all spellings of this address are one."""
+    """The normalised URL, which all spellings of this address share."""
     fingerprint: str
     verdict: str
-    """One sentence: where it stands and why."""
+    """One sentence: the state of the task and the reason."""
     record: Record | None = None
-    """The frontier's view. None if it never got there."""
+    """What the frontier knows. None if it never had the task, or has forgotten it."""
     found_on: list[str] = []
     """The pages that led here: the nearest first, a seed last."""
     tries: list[PageLog] = []
     near: Near | None = None
     items: list[StoredItem] = []
     histories: list[list[ItemReading]] = []
-    """What was kept of each item's readings, oldest first; of the first hundred items."""
+    """The stored readings of the first hundred items, the oldest reading first."""
     rejected: list[RejectedItem] = []
     file: StoredFile | None = None
-    """What became of it as a file of items, if it is one."""
+    """The stored file, if the URL is that of a file of items."""
     others: list[Explanation] = []
-    """Other tasks with this address: of another method or body, or copies (`dont_filter`)."""
+    """Other tasks at this address: with another method or body, or copies (`dont_filter`)."""
 
 
 async def explain(
     frontier: QueriesAndNotes, results: Results, crawl: str, url: str, session: str | None = None
 ) -> Explanation:
-    """Ask the frontier and the results what they know of a URL: first of the page as it is seen
-    with this session, or with the crawl's. Raises BadUrl, ConfigError, UnknownCrawl.
+    """Collect what the frontier and the results know about a URL.
 
-    The plain GET of an address is known by its fingerprint. Nothing leads from an address to other
-    tasks that have it, so that nobody pays for them: who asks has all tasks of the host looked
-    through, and the page log for those that the frontier keeps nothing of.
+    The plain GET comes first, with `session`, or if that is None, with the crawl's. Its fingerprint
+    follows from the URL. There is no index of other tasks at the same address, as every crawl would
+    pay for it. They are found by searching all tasks of the host, and the page log for tasks that
+    the frontier has forgotten. Raises BadUrl, ConfigError, UnknownCrawl.
     """
     stats = await frontier.stats(crawl)
     rules = stats.rules
@@ -101,7 +101,7 @@ async def explain(
         if record is not None:
             records = {plain.fingerprint: record} | records
     order = _in_order(plain.fingerprint, [*records, *tried])
-    told = [
+    explanations = [
         await _explained(
             frontier,
             results,
@@ -113,14 +113,14 @@ async def explain(
         for fingerprint in order
     ]
     is_asked_for = session is not None and plain.fingerprint not in order
-    if not told or is_asked_for:
+    if not explanations or is_asked_for:
         never = await _never_added(frontier, admission, url, session, stats)
         key = plain.fingerprint.hex()
-        told.insert(0, Explanation(url=url, normal=normal, fingerprint=key, verdict=never))
-    for each in told:
+        explanations.insert(0, Explanation(url=url, normal=normal, fingerprint=key, verdict=never))
+    for each in explanations:
         await _add_wait(frontier, each)
-    told[0].others = told[1:]
-    return told[0]
+    explanations[0].others = explanations[1:]
+    return explanations[0]
 
 
 def _check_session(session: str | None, rules: Rules) -> None:
@@ -131,7 +131,7 @@ def _check_session(session: str | None, rules: Rules) -> None:
 
 
 async def _add_wait(frontier: HasExits, explanation: Explanation) -> None:
-    """If a task waits for an account, its verdict says so."""
+    """Add to the verdict if the task waits for an account."""
     record = explanation.record
     if record is None or record.state is not TaskState.WAITING:
         return
@@ -140,7 +140,7 @@ async def _add_wait(frontier: HasExits, explanation: Explanation) -> None:
 
 
 def _in_order(plain: bytes, found: Sequence[bytes]) -> list[bytes]:
-    """Each once, the plain one first."""
+    """The fingerprints found, each once, that of the plain GET first."""
     first = [plain] if plain in found else []
     return list(dict.fromkeys([*first, *found]))[:MAX_TASKS]
 
@@ -177,13 +177,14 @@ async def _explained(
 async def _file(
     results: Results, crawl: str, fingerprint: bytes, record: Record | None
 ) -> StoredFile | None:
-    """A redirect, or a second try with more room, is known as the file that it was for."""
+    """The stored file of a task. A redirect, or a second try with a higher size limit, is stored
+    under the fingerprint of the first task for the file."""
     known = known_as(record.task, fingerprint) if record is not None else fingerprint
     return (await results.files_of(crawl, [known])).get(known)
 
 
 def _verdict(record: Record | None, tries: list[PageLog]) -> str:
-    """What the frontier says; of a task of which it keeps nothing, what came of the last try."""
+    """The state in the frontier, or if that has forgotten the task, the outcome of the last try."""
     state: str = record.state if record else tries[-1].verdict if tries else "forgotten"
     reason = (record.reason if record else "") or (tries[-1].error if tries else "")
     because = f": {reason}" if reason else ""
@@ -199,25 +200,26 @@ async def _never_added(
     except NotAdmitted as error:
         return f"never added: {error}"
     if reason := await why_kept_out(frontier, stats.crawl, stats.rules, link):
-        return f"never added: {reason}; further links to such were not followed"
+        return f"never added: {reason}; further links to such pages were not followed"
     max_depth, most = stats.rules.max_depth, stats.rules.max_links_per_page
     if max_depth is not None:
         return (
             f"never added: it was not a seed, and no page above depth {max_depth} linked to it"
             " (links deeper than that are not kept, so a page at that depth may have)"
         )
-    told = "never added: no page linked to it, and it was not a seed"
-    return told + (f" (unless a page has more than {most:,} links)" if stats.filtered else "")
+    verdict = "never added: no page linked to it, and it was not a seed"
+    return verdict + (f" (unless a page has more than {most:,} links)" if stats.filtered else "")
 
 
 def _parent(record: Record | None, tries: list[PageLog]) -> str | None:
-    """Who led here. The frontier may have forgotten it of a task that has ended; the log has it."""
+    """The fingerprint of the page that led here. The frontier may have forgotten it for a task that
+    has ended; the page log still has it."""
     known = record.task.parent if record else None
     return known or (tries[-1].parent if tries else None)
 
 
 async def _ancestors(results: Results, crawl: str, parent: str | None) -> list[str]:
-    """The pages on the way here. All of them were fetched, so all are in the page log."""
+    """The URLs of the pages that led here. All were fetched, so the page log has them."""
     found: list[str] = []
     while len(found) < MAX_ANCESTORS and (fingerprint := _fingerprint(parent)):
         pages = await results.pages_of(crawl, fingerprint)
@@ -245,13 +247,14 @@ async def _history(results: Results, crawl: str, item: StoredItem) -> list[ItemR
 
 
 def _changes(before: dict[str, Any], after: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """What differs. A field that is not there is None."""
+    """The fields that differ, with both values. A missing field is None."""
     pairs = {name: (before.get(name), after.get(name)) for name in before | after}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def _fingerprint(parent: str | None) -> bytes | None:
-    """A parent's name as a fingerprint. In a task that somebody else wrote it may be anything."""
+    """A parent as a fingerprint. None if it is not one: other programs can write tasks, and any
+    text in them."""
     try:
         fingerprint = bytes.fromhex(parent or "")
     except ValueError:

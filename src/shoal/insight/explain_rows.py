@@ -1,4 +1,4 @@
-"""What became of a URL, as rows of names and values."""
+"""Shows what became of a URL, as rows of names and values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Row = tuple[str, str | list[str]]
 
 
 def explanation_rows(explanation: Explanation) -> Iterator[Row]:
-    """All that is known of one task at an address, but for its traceback."""
+    """Everything that is known about one task, except its traceback."""
     yield "address", explanation.normal
     yield "verdict", explanation.verdict
     if (record := explanation.record) is not None:
@@ -49,8 +49,7 @@ def explanation_rows(explanation: Explanation) -> Iterator[Row]:
 
 
 def request_rows(task: Task) -> list[Row]:
-    """What is asked for at a task's address, unless it is the page as such, and with
-    which accounts."""
+    """A row for the request, unless it is a plain GET, and one for the session, if there is one."""
     session = session_of(task)
     rows: list[Row] = [("session", session)] if session else []
     if task.method == "GET" and not task.body and (not task.dont_filter or task.job_type == FILE):
@@ -80,7 +79,7 @@ def _item_rows(explanation: Explanation) -> Iterator[Row]:
 
 
 def _history(readings: list[ItemReading]) -> list[str]:
-    """How many readings there are, and the last of them in a line each."""
+    """The number of readings, and the last ones with a line each."""
     lines = [counted(len(readings), "reading")]
     if len(readings) > READINGS_SHOWN:
         lines[0] += f", the last {READINGS_SHOWN}:"
@@ -106,6 +105,6 @@ def _try(page: PageLog) -> str:
     parts.append(duration(page.duration_s))
     if page.verdict == "done":
         parts.append(f"{page.items} items, {page.links} links")
-    told = " · ".join([*parts, *([page.error] if page.error else [])])
+    line = " · ".join([*parts, *([page.error] if page.error else [])])
     is_barred = exit_of_try(page.exit) and page.block and page.verdict == "retry"
-    return f"{told} → not by this exit again" if is_barred else told
+    return f"{line} → not by this exit again" if is_barred else line

@@ -1,4 +1,4 @@
-"""Metrics as text, by prometheus_client."""
+"""Writes metrics as text for Prometheus, with prometheus_client."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ async def scrape(
     hosts: bool = False,
     wanted: WantedWorkers | None = None,
 ) -> tuple[bytes, str]:
-    """Look at all crawls, and answer a scrape: see `render_metrics`. `hosts`: tell of the busiest
-    ones of each crawl, too. `wanted` knows how many workers they should have. Many workers make
-    much text, so that is written in a thread."""
+    """Look at all crawls, and answer a scrape: see `render_metrics`.
+
+    `hosts` adds the busiest hosts of each crawl, `wanted` the number of workers that each should
+    have. The text is written in a thread, because many workers make it long.
+    """
     seen = await survey(frontier, now, busiest=hosts)
     if wanted is not None:
         seen = await wanted.with_workers(seen)
@@ -37,21 +39,21 @@ async def scrape(
 
 
 def render_metrics(survey: Survey, accept: str = "") -> tuple[bytes, str]:
-    """The answer to a scrape, and its content type. `accept` is the request's header: OpenMetrics
-    is for those who ask for it. Raises MissingExtra."""
+    """The answer to a scrape, and its content type. `accept` is the request's Accept header, which
+    may ask for OpenMetrics. Raises MissingExtra."""
     try:
         from prometheus_client import CollectorRegistry
         from prometheus_client.exposition import choose_encoder
     except ImportError:
         raise MissingExtra("/metrics", "metrics") from None
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collected(families(survey)))
+    registry.register(_Collector(families(survey)))
     encode, content_type = choose_encoder(accept)
     return encode(registry), content_type
 
 
-class _Collected:
-    """What a registry asks."""
+class _Collector:
+    """Gives finished metrics to a registry of prometheus_client."""
 
     def __init__(self, found: Iterable[Family]) -> None:
         self._found = found
@@ -73,10 +75,10 @@ class _Collected:
 
 
 def _add_histogram(made: Metric, labels: dict[str, str], histogram: Histogram) -> None:
-    """As Prometheus has it, a class counts all that took no longer than its bound."""
+    """Add the samples of a histogram. Prometheus's buckets are cumulative, ours are not."""
     bounds = [*map(str, BOUNDS_S), "+Inf"]
     counts = accumulate(histogram.counts[: len(bounds)])
-    for bound, count in zip(bounds, counts, strict=False):  # A worker says how many it has.
+    for bound, count in zip(bounds, counts, strict=False):  # The worker sets the number of counts.
         made.add_sample(f"{made.name}_bucket", labels | {"le": bound}, count)
     made.add_sample(f"{made.name}_count", labels, histogram.count)
     made.add_sample(f"{made.name}_sum", labels, histogram.total_s)

@@ -1,4 +1,4 @@
-"""What feeds a crawl, in a line each."""
+"""Describes the feeds of a crawl, one line for each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHOWN = 10
 
 
 def feed_lines(seen: Snapshot, now: float) -> Iterator[str]:
-    """The feeds that are at work, and why one takes nothing."""
+    """A line for each running feed: its counts, and why it takes no messages, if it does not."""
     for feed in seen.feeds[:SHOWN]:
         yield f"feed {feed.address}: {_told(feed, now)}"
     if len(seen.feeds) > SHOWN:

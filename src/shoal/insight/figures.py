@@ -1,4 +1,4 @@
-"""Figures for people: durations, sizes, counts. The command line and the dashboard share them."""
+"""Formats durations, sizes and counts for people, on the command line and in the dashboard."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ VALUE_CHARACTERS = 40
 
 
 def shortened(value: str) -> str:
-    """Enough of a value to tell it from others."""
+    """The start of a value, with an ellipsis if it is longer than `VALUE_CHARACTERS`."""
     return value if len(value) <= VALUE_CHARACTERS else f"{value[: VALUE_CHARACTERS - 1]}…"
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """A number of things: 1 task, 2 tasks."""
+    """A number with its noun: 1 task, 2 tasks."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
@@ -27,12 +27,12 @@ def duration(seconds: float) -> str:
 
 
 def speed(per_s: float) -> str:
-    """So many a second, or an hour: 0.0512, 7.74, 1,140."""
+    """A speed, without its unit: 0.0512, 7.74, 1,140."""
     return f"{per_s:,.0f}" if per_s >= 999.5 else f"{per_s:.3g}"
 
 
 def size(count: float) -> str:
-    """Bytes for people."""
+    """Bytes for people: 999 B, 1.2 MB."""
     for unit in ("B", "KB", "MB", "GB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"

@@ -1,10 +1,10 @@
-"""The course of a crawl, a point for each minute of the last day: for charts and alerts.
+"""Keeps the course of each crawl, a point for each minute of the last day, for charts and alerts.
 
-The leader keeps points as notes, so that they outlive every process. There is a note for each hour
-of a crawl, and the 25 of them are used in turn: however long a crawl takes, it has no more.
+The leader stores points as notes, so that they outlive every process. Each hour of a crawl has a
+note. The 25 notes of a crawl are used in turn, so it never has more, however long it takes.
 
-    points            CRAWL -> Kept      crawls that have points
-    points/CRAWL      HOUR -> Hour       the hour modulo 25, with its points
+    points          CRAWL -> CrawlWithPoints  crawls that have points
+    points/CRAWL    HOUR -> Hour              the hour modulo 25, with its points
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from shoal.errors import ConfigError
 from shoal.frontier.board import Notes, read_all
 from shoal.insight.sample import Sample
 
-KEPT = "points"
+POINTS = "points"
 MINUTE_S = 60.0
 HOUR_S = 3600.0
 HOURS_KEPT = 25
-"""The day before this moment touches 25 hours of the clock."""
+"""The last 24 hours touch 25 hours of the clock."""
 SPANS_S = {"15m": 900.0, "1h": HOUR_S, "24h": 24 * HOUR_S}
-"""What can be looked at."""
-AT_HAND = 121
-"""The points that a leader has at hand: of two hours, more than any alert looks back."""
+"""The spans of time that a chart can show."""
+POINTS_CACHED = 121
+"""How many points per crawl a leader has in memory: two hours, for the conditions of alerts."""
 
 Count = Annotated[int, Meta(ge=0)]
 
 
 class Point(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """A crawl's counters at the end of a minute. Stored as an array: fields are added at the end,
-    with a default."""
+    """A crawl's counters at one look, one per minute. Stored as an array, so new fields must be
+    added at the end and have a default."""
 
     at: Moment
     added: Count
@@ -53,7 +53,7 @@ class Point(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 
     @property
     def tried(self) -> int:
-        """Tasks that ended with an answer, good or bad."""
+        """Tasks that are done or dead."""
         return self.done + self.dead
 
     @property
@@ -68,14 +68,14 @@ class Hour(msgspec.Struct):
     points: Annotated[list[Point], Meta(max_length=61)]
 
 
-class Kept(msgspec.Struct):
+class CrawlWithPoints(msgspec.Struct):
     """A crawl that has points."""
 
     last: Moment
 
 
 class ChartPoint(msgspec.Struct, frozen=True):
-    """What a chart shows of a minute."""
+    """What a chart shows for one minute."""
 
     at: float
     pages_per_s: float
@@ -85,7 +85,7 @@ class ChartPoint(msgspec.Struct, frozen=True):
 
 
 def point_of(sample: Sample) -> Point:
-    """What is kept of a sample."""
+    """The point to keep of a sample."""
     stats = sample.stats
     return Point(
         at=sample.at,
@@ -103,9 +103,9 @@ def point_of(sample: Sample) -> Point:
     )
 
 
-def of_one_life(points: Iterable[Point]) -> list[Point]:
-    """The points in order, without those of an earlier crawl of the same name: what was added to a
-    crawl is never less than before."""
+def of_newest_crawl(points: Iterable[Point]) -> list[Point]:
+    """The points in order, without those of an earlier crawl of the same name. These are told by
+    `added`, which never goes down within a crawl."""
     ordered: list[Point] = []
     for point in sorted(points, key=lambda point: point.at):
         if ordered and point.added < ordered[-1].added:
@@ -115,7 +115,7 @@ def of_one_life(points: Iterable[Point]) -> list[Point]:
 
 
 def chart(points: Sequence[Point]) -> list[ChartPoint]:
-    """Points as a chart shows them: each with the speed since the one before it."""
+    """Convert points for a chart: each gets the speed since the one before it."""
     return [
         ChartPoint(
             at=now.at,
@@ -130,7 +130,7 @@ def chart(points: Sequence[Point]) -> list[ChartPoint]:
 
 
 def _per_second(count: int, before: Point, now: Point) -> float:
-    return max(count, 0) / (now.at - before.at)  # Dead tasks may have been sent back to wait.
+    return max(count, 0) / (now.at - before.at)  # A retry of dead tasks lowers their count.
 
 
 async def history(notes: Notes, crawl: str, span: str, now: float) -> list[ChartPoint]:
@@ -143,11 +143,11 @@ async def history(notes: Notes, crawl: str, span: str, now: float) -> list[Chart
 
 
 async def points_since(notes: Notes, crawl: str, since: float, now: float) -> list[Point]:
-    """The points of a crawl that are kept, from a moment on. Those that a clock gave which was
-    ahead are none."""
+    """The stored points of a crawl from a moment on. Points from the future, which a clock that was
+    ahead has stored, are left out."""
     hours = (await read_all(notes, _topic(crawl), Hour)).values()
     kept = (point for hour in hours for point in hour.points)
-    return of_one_life(point for point in kept if since <= point.at <= now + MINUTE_S)
+    return of_newest_crawl(point for point in kept if since <= point.at <= now + MINUTE_S)
 
 
 class PointKeeper:
@@ -158,38 +158,38 @@ class PointKeeper:
         self._points: dict[str, list[Point]] = {}
 
     async def keep(self, sample: Sample) -> list[Point]:
-        """Keep a point of this sample, unless its minute has one. Returns those of the last two
-        hours, with this sample as the last one."""
+        """Store a point of this sample, unless its minute has one already. Returns the points of
+        the last two hours, with this sample as the last one."""
         crawl, now = sample.crawl, sample.at
         if crawl not in self._points:
-            since = now - AT_HAND * MINUTE_S
+            since = now - POINTS_CACHED * MINUTE_S
             self._points[crawl] = await points_since(self._leader_notes.notes, crawl, since, now)
         points, point = self._points[crawl], point_of(sample)
         if points and _minute(points[-1]) == _minute(point):
-            return of_one_life([*points, point])
-        points = of_one_life([*points, point])[-AT_HAND:]
+            return of_newest_crawl([*points, point])
+        points = of_newest_crawl([*points, point])[-POINTS_CACHED:]
         hour = [other for other in points if _hour(other) == _hour(point)][-60:]
         await self._leader_notes.write(_topic(crawl), _place(point), Hour(hour))
-        await self._leader_notes.write(KEPT, crawl, Kept(now))
+        await self._leader_notes.write(POINTS, crawl, CrawlWithPoints(now))
         self._points[crawl] = points
         return points
 
-    def let_go_of_all_but(self, crawls: Collection[str]) -> None:
-        """Have no points at hand but those of these crawls. All that are kept stay."""
+    def uncache_all_but(self, crawls: Collection[str]) -> None:
+        """Remove the points of other crawls from memory. The stored points stay."""
         self._points = {crawl: self._points[crawl] for crawl in self._points if crawl in crawls}
 
     async def forget_all_but(self, crawls: set[str]) -> None:
-        """Forget the points of crawls that are not there any more."""
-        for crawl in await self._leader_notes.notes.all(KEPT):
+        """Delete the stored points of crawls that do not exist any more."""
+        for crawl in await self._leader_notes.notes.all(POINTS):
             if crawl in crawls:
                 continue
             for hour in range(HOURS_KEPT):
                 await self._leader_notes.write(_topic(crawl), _name(hour), None)
-            await self._leader_notes.write(KEPT, crawl, None)
+            await self._leader_notes.write(POINTS, crawl, None)
 
 
 def _topic(crawl: str) -> str:
-    return f"{KEPT}/{crawl}"
+    return f"{POINTS}/{crawl}"
 
 
 def _minute(point: Point) -> int:

@@ -1,4 +1,4 @@
-"""Answers as JSON: what `--json` prints, for whoever asks by program."""
+"""Turns answers into JSON, for `--json` and the API."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Json = dict[str, Any]
 
 
 def crawl_json(stats: Stats, now: float) -> Json:
-    """A crawl's statistics."""
+    """A crawl's statistics, with derived figures."""
     fields: Json = msgspec.to_builtins(stats)
     return fields | {
         "total": stats.added,
@@ -74,7 +74,7 @@ def snapshot_json(seen: Snapshot, now: float) -> Json:
 
 
 def pool_json(pool: PoolState, now: float) -> Json:
-    """A pool of exits, and what it has cost."""
+    """A pool of exits and its cost."""
     return {
         "pool": pool.rules.name,
         "exits": pool.exits,
@@ -91,7 +91,7 @@ def pool_json(pool: PoolState, now: float) -> Json:
 
 
 def hosts_json(hosts: Sequence[Host]) -> list[Json]:
-    """How some hosts are being served."""
+    """The state of some hosts."""
     return [msgspec.to_builtins(host) | {"broken": host.is_broken} for host in hosts]
 
 
@@ -128,13 +128,13 @@ def dead_task_json(record: Record) -> Json:
 
 
 def dead_tasks_at_json(records: Sequence[Record]) -> Json:
-    """The dead tasks at one address: the first, and the others in it."""
+    """The dead tasks at one address: the first one, with the others under `others`."""
     first, *others = map(dead_task_json, records)
     return first | {"others": others}
 
 
 def leased_json(leased: Leased) -> Json:
-    """A task that is in somebody's hands."""
+    """A leased task."""
     return msgspec.structs.asdict(leased) | {"fingerprint": leased.fingerprint.hex()}
 
 
@@ -168,7 +168,7 @@ def explanation_json(explanation: Explanation) -> Json:
 
 
 def repaired_json(crawl: str, repaired: Repaired) -> Json:
-    """What `shoal seed --repair` wrote off, and what is to be found again."""
+    """The result of `shoal seed --repair`."""
     return {"crawl": crawl, **msgspec.to_builtins(repaired)}
 
 
@@ -191,13 +191,13 @@ def _planned_json(planned: Planned) -> Json:
 
 
 def run_json(run: Run) -> Json:
-    """A run of a schedule. Names are those of the notes; nothing is left out."""
+    """A run of a schedule, with all fields and the names that the notes use."""
     fields = {f.encode_name: getattr(run, f.name) for f in msgspec.structs.fields(run)}
     return fields | {"is_late": run.is_late}
 
 
 def checked_login_json(checked: CheckedLogin) -> Json:
-    """What came of logging an account in."""
+    """The result of a test login of an account."""
     return {
         "identity": checked.identity,
         "logged_in": checked.is_good,
@@ -209,7 +209,7 @@ def checked_login_json(checked: CheckedLogin) -> Json:
 
 
 def pruned_json(before: datetime, pruned: Pruned) -> Json:
-    """What `shoal results prune` removed, or would."""
+    """What `shoal results prune` removed, or would remove."""
     return {"before": before.isoformat(), **msgspec.structs.asdict(pruned)}
 
 

@@ -1,4 +1,4 @@
-"""Metrics: what one is, and how those of crawls, workers and hosts are read off a look at them."""
+"""Defines what a metric is, and how to declare metrics of crawls, workers and hosts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shoal.insight.sample import Sample, Survey
 Labels = dict[str, str]
 Value = float | Histogram
 Reading = tuple[Labels, Value | None]
-"""A value and what tells it from others of the metric. None: it is not known, so not told."""
+"""A value of a metric with its labels. None: not known, and left out."""
 Kind = Literal["counter", "gauge", "histogram"]
 
 PREFIX = "shoal_"
@@ -22,7 +22,7 @@ CRAWL = ("crawl", "schedule")
 
 
 class Metric(msgspec.Struct, frozen=True):
-    """One metric: its name, its kind, what it is, and where it is read."""
+    """One metric: its name, kind, help text and labels, and the function that reads its values."""
 
     name: str
     kind: Kind
@@ -34,12 +34,12 @@ class Metric(msgspec.Struct, frozen=True):
 def of_all(
     name: str, kind: Kind, text: str, read: Callable[[Survey], float], **labels: str
 ) -> Metric:
-    """A metric that there is once, whatever crawls there are. `labels` are always the same."""
+    """A metric with one value for the whole frontier. `labels` have fixed values."""
     return Metric(PREFIX + name, kind, text, tuple(labels), lambda survey: [(labels, read(survey))])
 
 
 def of_crawls(name: str, kind: Kind, text: str, read: Callable[[Sample], float | None]) -> Metric:
-    """A metric that each crawl has."""
+    """A metric with one value for each crawl."""
 
     def readings(survey: Survey) -> Iterator[Reading]:
         for sample in survey.samples:
@@ -55,7 +55,7 @@ def by(
     text: str,
     read: Callable[[Sample], Iterable[tuple[str, Value]]],
 ) -> Metric:
-    """A metric of crawls that has a value for each value of a label."""
+    """A metric with several values for each crawl, one for each value of a label."""
 
     def readings(survey: Survey) -> Iterator[Reading]:
         for sample in survey.samples:
@@ -66,7 +66,7 @@ def by(
 
 
 def of_workers(name: str, kind: Kind, text: str, read: Callable[[Pulse], Value]) -> Metric:
-    """A metric that each worker of a crawl has."""
+    """A metric with one value for each worker of a crawl."""
     return by("worker", name, kind, text, lambda s: ((w.worker, read(w)) for w in s.workers))
 
 
@@ -77,7 +77,7 @@ def of_workers_by(
     text: str,
     read: Callable[[Pulse], Iterable[tuple[str, float]]],
 ) -> Metric:
-    """A metric of workers that has a number for each value of a label."""
+    """A metric with several numbers for each worker, one for each value of a label."""
 
     def readings(survey: Survey) -> Iterator[Reading]:
         for sample in survey.samples:
@@ -90,9 +90,9 @@ def of_workers_by(
 
 
 def of_hosts(name: str, kind: Kind, text: str, read: Callable[[Host], float]) -> Metric:
-    """A metric of the busiest hosts of a crawl."""
-    said = f"{text} Of the ten hosts with the most work left, and only if asked for."
-    return by("host", name, kind, said, lambda s: ((h.host, read(h)) for h in s.busiest))
+    """A metric with one value for each of a crawl's busiest hosts."""
+    full_text = f"{text} Of the ten hosts with the most work left, and only if asked for."
+    return by("host", name, kind, full_text, lambda s: ((h.host, read(h)) for h in s.busiest))
 
 
 def _crawl_labels(sample: Sample) -> Labels:

@@ -1,8 +1,8 @@
-"""What Prometheus is told: each metric is declared here, and nowhere else.
+"""Declares all metrics for Prometheus, and reads their values from a survey of all crawls. Pure.
 
-Pure: from a look at all crawls to values with labels. exposition.py writes them out. Names follow
-Prometheus's conventions. What a worker counts has its name as a label, also where only the sum is
-of interest: a sum over workers would fall when one of them leaves, and look like a new beginning.
+exposition.py writes them out. Names follow Prometheus's conventions. Counters of workers have the
+worker's name as a label, even where only the sum is of interest: a sum over workers would fall when
+a worker leaves, and look like a counter that was reset.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ class Family(msgspec.Struct, frozen=True):
 
 
 def families(survey: Survey) -> list[Family]:
-    """All metrics of a moment. Those that have no value now are among them, without any."""
+    """All metrics with their current values. Metrics without a value are included."""
     return [Family(metric, list(_known(metric, survey))) for metric in METRICS]
 
 
 def _known(metric: Metric, survey: Survey) -> Iterator[tuple[Labels, Value]]:
-    """Each once: nobody is kept from giving two workers the same name."""
-    told = set()
+    """The values that are known, each set of labels once: two workers may have the same name."""
+    seen = set()
     for labels, value in metric.read(survey):
         key = tuple(labels.values())
-        if value is not None and key not in told:
-            told.add(key)
+        if value is not None and key not in seen:
+            seen.add(key)
             yield labels, value
 
 

@@ -1,4 +1,4 @@
-"""Moments as people write and read them."""
+"""Reads and shows moments as people write them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from shoal.core.policy import parse_duration
 from shoal.errors import ConfigError
 
 LAST = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
-"""No later moment can be written."""
+"""The last moment that a datetime can hold."""
 
 
 def parse_since(text: str, now: float) -> float:
-    """A moment: so long before now, or a date or time by ISO 8601, UTC if it names no zone."""
+    """Read a past moment: a time span before now, or a date or time by ISO 8601, in UTC if it names
+    no zone. Raises ConfigError."""
     return _moment("since", text, now, -1)
 
 
 def parse_deadline(text: str, now: float) -> float:
-    """A moment: so long from now, or a date or time by ISO 8601, UTC if it names no zone."""
+    """Read a future moment: a time span from now, or a date or time by ISO 8601, in UTC if it names
+    no zone. Raises ConfigError, also if it is over."""
     moment = _moment("deadline", text, now, 1)
     if moment <= now:
         raise ConfigError(f"deadline {text!r}: is over")
@@ -40,14 +42,14 @@ def _moment(what: str, text: str, now: float, sign: int) -> float:
 
 
 def shown_moment(seconds: float) -> str:
-    """A moment for people, UTC. There are crawls that would take longer than there are years."""
+    """A moment for people, in UTC. Forecasts may lie beyond the last year of a datetime."""
     if seconds > LAST:
         return "after 9999"
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def day(seconds: float, now: float) -> str:
-    """A day for people, UTC: 16 Nov, and its year if that is not this one."""
+    """A day for people, in UTC: 16 Nov, with the year if it is not the present one."""
     moment = datetime.fromtimestamp(seconds, UTC)
     this_year = datetime.fromtimestamp(now, UTC).year
     return f"{moment.day} {moment:%b}" + ("" if moment.year == this_year else f" {moment.year}")

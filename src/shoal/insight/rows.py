@@ -1,4 +1,4 @@
-"""How crawls, hosts and workers are told, as rows of text: in a terminal and in the dashboard."""
+"""Shows crawls, hosts and workers as rows of text, in a terminal and in the dashboard."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORKER_COLUMNS = ("worker", "version", "in flight", "pages", "pages/s", "memory"
 
 
 def eta(stats: Stats) -> str:
-    """How long the rest will take. Empty of a crawl that is over; ? while nobody can say."""
+    """How long the rest will take. Empty if the crawl is over, ? if not known."""
     if stats.state.over:
         return ""
     left_s = remaining_s(stats)
@@ -27,7 +27,7 @@ def eta(stats: Stats) -> str:
 
 
 def status_rows(stats: Stats, now: float) -> list[tuple[str, str]]:
-    """The counters of a crawl: a name and a value each."""
+    """The counters of a crawl, as names and values."""
     left_s = remaining_s(stats)
     rows = [
         ("state", str(stats.state)),
@@ -72,7 +72,7 @@ def failures(stats: Stats) -> str:
 
 
 def own_counts(stats: Stats) -> str:
-    """What the spider has counted."""
+    """The spider's own counters."""
     return ", ".join(f"{times:,} {name}" for name, times in stats.own_counts.items())
 
 
@@ -85,13 +85,14 @@ def _requests(stats: Stats) -> str:
 
 
 def bytes_read(stats: Stats) -> str:
-    """Pages come packed, and with headers; what Scrapy fetches is not counted on the wire."""
+    """The bytes of bodies, decompressed, and those on the wire, headers included. For pages that
+    Scrapy fetches, the latter are not known and left out."""
     on_wire = f", {size(stats.wire_bytes)} on the wire" if stats.wire_bytes else ""
     return f"{size(stats.body_bytes)}{on_wire}"
 
 
 def worker_row(pulse: Pulse) -> tuple[str, ...]:
-    """Of `WORKER_COLUMNS`."""
+    """The cells of `WORKER_COLUMNS`."""
     return (
         pulse.worker,
         versions_of(pulse),
@@ -103,7 +104,7 @@ def worker_row(pulse: Pulse) -> tuple[str, ...]:
 
 
 def host_row(host: Host, now: float) -> tuple[str, ...]:
-    """Of `HOST_COLUMNS`."""
+    """The cells of `HOST_COLUMNS`."""
     wait_s = max(host.next_at - now, 0.0)
     delay_s = max(host.penalty_s, host.crawl_delay_s)
     return (
@@ -117,7 +118,7 @@ def host_row(host: Host, now: float) -> tuple[str, ...]:
 
 
 def crawl_row(stats: Stats, now: float) -> tuple[str, ...]:
-    """Of `CRAWL_COLUMNS`."""
+    """The cells of `CRAWL_COLUMNS`."""
     numbers = (stats.added, stats.done, stats.dead, stats.remaining, stats.items)
     return (
         stats.crawl,

@@ -1,4 +1,4 @@
-"""Crawls at one moment, as metrics, alerts and charts see them."""
+"""Takes samples of all crawls at one moment, for metrics, alerts and charts."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from shoal.frontier.values import CrawlState, Host, HostOrder, Pulse, Stats
 from shoal.insight.status import FEW_HOSTS, concentration
 
 SHOWN_AFTER_END_S = 3600.0
-"""A crawl that is over is looked at for so long. Then it is history."""
+"""For how long after its end a crawl is still sampled."""
 MAX_CRAWLS = 200
-"""So many crawls are looked at: those that are under way first, then the newest."""
+"""How many crawls to sample: those under way first, then the newest."""
 HOSTS = 10
 
 
@@ -29,38 +29,38 @@ class Sample(msgspec.Struct, kw_only=True, frozen=True):
     stats: Stats
     workers: list[Pulse] = []
     failing: list[Host] = []
-    """The hosts that fail most."""
+    """The hosts with the most failures."""
     busiest: list[Host] = []
-    """The hosts with the most work left, if somebody asked for them."""
+    """The hosts with the most work left, if asked for."""
     schedule: str | None = None
-    """The schedule that it is a run of."""
+    """The schedule of which the crawl is a run."""
     deadline: float | None = None
-    """When its window ends."""
+    """When the window of the run ends."""
     items_before: int | None = None
-    """Of a crawl that is finished: the items of the one before it, where that is known."""
+    """If the crawl is finished: the number of items of the crawl before it, if known."""
     banned: list[Account] = []
-    """The accounts of its sessions that nobody logs in any more."""
+    """The banned accounts of its sessions: workers do not log them in any more."""
     wanted: int | None = None
-    """How many workers it should have, if somebody asked for that."""
+    """How many workers the crawl should have, if asked for."""
 
     @property
     def crawl(self) -> str:
-        """Its name."""
+        """The crawl's name."""
         return self.stats.crawl
 
     @property
     def failed_tries(self) -> int:
-        """Tries that failed: those that were made again, and the last ones of what is dead."""
+        """Tries that failed: those that were retried, and the last ones of dead tasks."""
         return self.stats.retries + self.stats.dead
 
     @property
     def eta_s(self) -> float | None:
-        """How long the rest will take at the recent rate. None while that cannot be said."""
+        """How long the rest will take at the recent rate. None if not known."""
         return remaining_s(self.stats)
 
     @property
     def concentration(self) -> float:
-        """The share of failed tries that a few hosts have."""
+        """The share of failed tries that the `FEW_HOSTS` worst hosts have."""
         return concentration(self.stats, self.failing)
 
     @property
@@ -72,18 +72,18 @@ class Sample(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Survey(msgspec.Struct, kw_only=True, frozen=True):
-    """All crawls that somebody would look at, and who leads."""
+    """Samples of all crawls that are under way or ended lately, and the leader."""
 
     at: float
     leader: Leader | None
     samples: list[Sample] = []
     left_out: int = 0
-    """Crawls beyond `MAX_CRAWLS`."""
+    """How many crawls were left out because of `MAX_CRAWLS`."""
 
 
 async def survey(frontier: QueriesAndNotes, now: float, *, busiest: bool = False) -> Survey:
-    """Look at every crawl that is not over, or not for long. Costs the same however large they
-    are. `busiest`: look at the hosts with the most work as well."""
+    """Sample every crawl that is under way or ended lately. Costs the same however large they are.
+    `busiest`: include the hosts with the most work left."""
     leader = await frontier.notes.leader()
     runs = {run.crawl: run for run in await under_way(frontier.notes)}
     crawls = [stats for stats in await frontier.crawls() if is_shown(stats, now)]
@@ -97,7 +97,7 @@ async def survey(frontier: QueriesAndNotes, now: float, *, busiest: bool = False
 
 
 def is_shown(stats: Stats, now: float) -> bool:
-    """Whether a crawl is under way, or was until lately."""
+    """Whether a crawl is under way or ended lately."""
     return not stats.state.over or now - (stats.finished_at or 0.0) < SHOWN_AFTER_END_S
 
 
@@ -128,7 +128,7 @@ async def _sample(
 
 
 async def _banned(frontier: QueriesAndNotes, crawls: Sequence[Stats]) -> dict[str, list[Account]]:
-    """The banned accounts of their groups, by name. Crawls share groups: each is looked at once."""
+    """The banned accounts by group. Crawls may share groups, so each group is only read once."""
     names = {name for stats in crawls for name in stats.rules.sessions}
     return {
         name: [account for account in await frontier.accounts(name) if account.state.is_banned]
@@ -137,8 +137,8 @@ async def _banned(frontier: QueriesAndNotes, crawls: Sequence[Stats]) -> dict[st
 
 
 async def _items_before(frontier: QueriesAndNotes, stats: Stats) -> int | None:
-    """The items of the finished crawl before this one. Of a schedule, its last run; else the crawl
-    that this one names."""
+    """The number of items of the crawl before this one: the last finished run of its schedule, or
+    else the crawl that its rules name as the previous one."""
     if stats.state is not CrawlState.FINISHED:
         return None
     if schedule := schedule_of(stats.crawl):

@@ -1,4 +1,4 @@
-"""How schedules and their runs are told, as rows of text."""
+"""Shows schedules and their runs as rows of text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RUN_COLUMNS = ("run", "state", "took", "total", "done", "failed", "items", "same
 
 
 def plan_row(at: Planned) -> tuple[str, ...]:
-    """Of `PLAN_COLUMNS`."""
+    """The cells of `PLAN_COLUMNS`."""
     now = "paused" if at.is_paused else ""
     if at.running:
         now = ", ".join(at.running) + (f" ({at.late})" if at.late else "")
@@ -20,7 +20,7 @@ def plan_row(at: Planned) -> tuple[str, ...]:
 
 
 def run_row(run: Run) -> tuple[str, ...]:
-    """Of `RUN_COLUMNS`."""
+    """The cells of `RUN_COLUMNS`."""
     took = run.ended_at - run.started_at if run.ended_at and run.started_at else None
     numbers = (run.total, run.done, run.failed, run.items, run.unchanged, run.gone)
     return (

@@ -1,4 +1,4 @@
-"""How the accounts of a crawl are doing, in a line each."""
+"""Describes the accounts of a crawl in lines of text."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from shoal.insight.sessions import (
 from shoal.insight.status import Snapshot
 
 NAMED = 3
-"""So many accounts that rest, or are banned, are named."""
+"""How many resting, and how many banned, accounts are named in a line."""
 
 
 def session_lines(seen: Snapshot, now: float) -> list[str]:
-    """Its groups of accounts, and what is in the way of tasks that go with them."""
+    """Lines about the groups of accounts, and about what keeps tasks from using them."""
     lines = []
     for group in seen.sessions:
         lines.append(group_line(group, now))
@@ -56,25 +56,25 @@ def group_line(group: SessionGroup, now: float) -> str:
 
 
 def rest_of(account: Account, now: float) -> str:
-    """How long it rests still. Empty: it does not, or for ever."""
+    """How much longer an account rests. Empty if it does not, or if it is banned."""
     left_s = account.exit.out_until - now
     return duration(left_s) if left_s > 0 and not account.state.is_banned else ""
 
 
 def _named(accounts: list[Account], now: float) -> str:
-    told = []
+    named = []
     for account in accounts[:NAMED]:
         left = rest_of(account, now)
         why = [account.state.why] if account.state.why else []
         words = ", ".join([*why, *([f"{left} left"] if left else [])])
         name = account.name.partition("#")[2]
-        told.append(f"{name}: {words}" if words else name)
-    more = len(accounts) - len(told)
-    return "; ".join([*told, *([f"{more:,} more"] if more else [])])
+        named.append(f"{name}: {words}" if words else name)
+    more = len(accounts) - len(named)
+    return "; ".join([*named, *([f"{more:,} more"] if more else [])])
 
 
 def _starving(seen: Snapshot, group: str) -> int:
-    """How many tasks wait for an account: none can be used where they want to go."""
+    """How many tasks wait for a group of which no account can be used at their host."""
     pool = pool_of_session(group)
     return sum(
         lane.waiting for lane in seen.lanes if lane.starved_s and group_of(lane.pool) == pool

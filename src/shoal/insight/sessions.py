@@ -1,4 +1,4 @@
-"""How accounts are doing, for those who ask. Nothing here tells a cookie's value."""
+"""The state of accounts, in words and as JSON. Nothing here shows a cookie's value."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SessionGroup(msgspec.Struct, kw_only=True):
 
 
 async def session_groups(frontier: HasExits, names: Iterable[str]) -> list[SessionGroup]:
-    """Those of these groups that the fleet was told of."""
+    """The groups with these names that the fleet knows."""
     wanted = {pool_of_session(name) for name in names}
     if not wanted:
         return []
@@ -41,7 +41,7 @@ async def session_groups(frontier: HasExits, names: Iterable[str]) -> list[Sessi
 
 
 async def all_groups(frontier: HasExits) -> list[SessionGroup]:
-    """All groups that the fleet was told of."""
+    """All groups that the fleet knows."""
     known = [state.rules for state in await frontier.pools()]
     return [await _group(frontier, rules) for rules in known if is_group(rules.name)]
 
@@ -52,13 +52,13 @@ async def _group(frontier: HasExits, rules: PoolRules) -> SessionGroup:
 
 
 def session_of(task: Task) -> str | None:
-    """The accounts that a task goes with: `shop`, or `shop#alice`. None: with none."""
+    """The session of a task: a group (`shop`) or an account (`shop#alice`). None without one."""
     pool = task.pool
     return session_of_pool(pool) if pool is not None and is_group(pool) else None
 
 
 def account_state(account: Account, now: float) -> str:
-    """In a word or two."""
+    """The state of an account, in a word or two."""
     if account.exit.leased or is_held(account.exit, now):
         return IN_USE
     if account.state.is_banned:
@@ -69,12 +69,12 @@ def account_state(account: Account, now: float) -> str:
 
 
 def is_all_banned(group: SessionGroup) -> bool:
-    """Whether nothing can be fetched with a group until somebody looks at it."""
+    """Whether all accounts of a group are banned: nothing is fetched with it until people act."""
     return bool(group.accounts) and all(account.state.is_banned for account in group.accounts)
 
 
 async def wait_of(frontier: HasExits, task: Task, now: float) -> str:
-    """What a waiting task waits for, if it is an account. Empty: it needs none, or one is free."""
+    """What a waiting task waits for, if it is an account. Empty if it needs none or one is free."""
     session = session_of(task)
     if session is None:
         return ""
@@ -91,7 +91,7 @@ async def wait_of(frontier: HasExits, task: Task, now: float) -> str:
 
 
 def group_json(group: SessionGroup, now: float) -> Json:
-    """A group and how many of its accounts are in which state."""
+    """A group, its accounts, and how many of them are in which state."""
     states = Counter(account_state(account, now) for account in group.accounts)
     return {
         "session": group.name,
@@ -142,10 +142,10 @@ def cookies_json(jar: Jar) -> list[Json]:
     ]
 
 
-def exit_of_try(said: str) -> str:
-    """The exit of a try as the page log has it, which may name an identity before it."""
-    first, _, rest = said.partition(" ")
-    return rest if "#" in first else said
+def exit_of_try(logged: str) -> str:
+    """The exit of a try. In the page log, an account may come before it: `shop#alice dc-1`."""
+    first, _, rest = logged.partition(" ")
+    return rest if "#" in first else logged
 
 
 async def groups_of_crawl(frontier: QueriesAndNotes, crawl: str) -> list[SessionGroup]:
@@ -159,8 +159,8 @@ async def groups_of_crawl(frontier: QueriesAndNotes, crawl: str) -> list[Session
 
 
 def chosen(groups: Sequence[SessionGroup], wanted: Sequence[str]) -> list[Account]:
-    """The accounts that are wanted, by their names or that of their group, each once; all, if
-    nothing is. Raises ConfigError for one that there is not."""
+    """The accounts with these names, or in groups with these names, each once. Without names, all.
+    Raises ConfigError if a name is unknown."""
     by_name = {account.name: [account] for group in groups for account in group.accounts}
     by_name |= {group.name: group.accounts for group in groups}
     names = list(wanted) or [group.name for group in groups]

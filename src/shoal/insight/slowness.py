@@ -1,4 +1,4 @@
-"""Why a crawl is not faster just now, in a few words, for the line of its progress. Pure."""
+"""Says in a few words why a crawl is slow at the moment, for its line of progress. Pure."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from shoal.frontier.values import CrawlState, Host, Stats
 from shoal.insight.figures import counted, duration
 
 IDLE = 0.5
-"""The share of the slots' time that must go to waiting to be worth a word."""
+"""Waiting is mentioned if it takes at least this share of the slots' time."""
 PAUSED_S = 2.0
-"""Who may not be asked for longer is said to be paused. Rates make hosts wait for less, mostly."""
+"""A host is called paused if its next turn is further away than this. Rates usually mean less."""
 
 _WAITS = (Cause.POLITE, Cause.STARVED, Cause.STORES, Cause.FRONTIER)
 
 
 def why_slow(look: Glance) -> str:
-    """What most slots wait for. Empty if they are at work, or if nobody knows."""
+    """What most slots wait for. Empty if they are busy, or if the reason is not known."""
     if look.stats.state is not CrawlState.RUNNING:
         return ""
     if look.awaited:
@@ -39,7 +39,7 @@ def missing_tasks(stats: Stats) -> str:
 
 
 def _too_early(look: Glance) -> str:
-    """Tasks wait, and may not be sent yet."""
+    """The reason if tasks wait, but may not be sent yet."""
     hosts = [host for host in look.hosts if host.waiting]
     if not hosts:
         return _held_back(look)
@@ -87,7 +87,7 @@ def _held_back(look: Glance) -> str:
 
 
 def _too_little(look: Glance) -> str:
-    """No task waits that could be sent."""
+    """The reason if no task waits that could be sent."""
     stats = look.stats
     if stats.waiting:
         return ""

@@ -1,4 +1,4 @@
-"""How far, how fast, until when, and what is in the way."""
+"""Reads the status of a crawl: its progress, its speed, and what slows it down."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from shoal.insight.traps import traps_shown
 HOSTS_SHOWN = 10
 LANES_SEEN = 1_000
 FEW_HOSTS = 3
-"""Failures are concentrated if they are those of so few hosts."""
+"""The concentration of failures is measured over this many hosts, the worst ones."""
 
 
 class Snapshot(msgspec.Struct, kw_only=True):
@@ -36,19 +36,19 @@ class Snapshot(msgspec.Struct, kw_only=True):
     slowest: list[Host]
     failing: list[Host]
     pools: list[PoolState] = []
-    """The pools of exits that its tasks may go by."""
+    """The pools of exits that its tasks may use."""
     sessions: list[SessionGroup] = []
-    """The groups of accounts that its tasks may go with."""
+    """The groups of accounts that its tasks may use."""
     lanes: list[LaneState] = []
-    """Where tasks wait that go by exits, or with accounts: the largest."""
+    """The largest queues of tasks that wait for exits or accounts."""
     traps: list[Trap] = []
-    """What most links were kept out of, by limits for pages that are alike."""
+    """The hosts and URL shapes whose limits kept out the most links."""
     causes: list[Cause] = []
-    """What tasks died of, the most frequent first."""
+    """The causes of dead tasks, the most frequent first."""
     feeds: list[FeedPulse] = []
-    """What brings it work from queues of others."""
+    """The feeds that bring tasks from other programs."""
     late: str | None = None
-    """What is to be said if it will not be done within its schedule's window."""
+    """A message if the crawl is not done within its schedule's window, or will not be."""
 
 
 async def snapshot(frontier: QueriesAndNotes, crawl: str, now: float) -> Snapshot:
@@ -73,17 +73,17 @@ async def snapshot(frontier: QueriesAndNotes, crawl: str, now: float) -> Snapsho
 
 
 def without_exit(seen: Snapshot) -> int:
-    """How many tasks wait for an exit: none can be used where they want to go."""
+    """How many tasks wait for an exit because none of their pool can be used at their host."""
     return sum(lane.waiting for lane in exit_lanes(seen) if lane.starved_s)
 
 
 def exit_lanes(seen: Snapshot) -> list[LaneState]:
-    """Where tasks wait that go by exits, and with no account."""
+    """The queues of tasks that wait for exits, without those that wait for accounts."""
     return [lane for lane in seen.lanes if not is_group(lane.pool)]
 
 
 def spent_now(pool: PoolState, now: float) -> float:
-    """What a pool has cost in this period of its budget."""
+    """What a pool has cost in the current period of its budget."""
     spent = pool.spent
     return spent.spent if spent.period == period_of(pool.rules, now) else 0.0
 
@@ -96,7 +96,7 @@ def elapsed_s(stats: Stats, now: float) -> float:
 
 
 def duplicate_rate(stats: Stats) -> float:
-    """The share of found links that were known already."""
+    """The share of admitted links that were known already."""
     return _share(stats.duplicates, stats.added + stats.duplicates)
 
 
@@ -106,12 +106,12 @@ def block_rate(stats: Stats) -> float:
 
 
 def failure_concentration(seen: Snapshot) -> float:
-    """The share of all failed tries that a few hosts have: near 1, it is them and not us."""
+    """The share of all failed tries that the worst hosts have. Near 1, the fault is theirs."""
     return concentration(seen.stats, seen.failing)
 
 
 def concentration(stats: Stats, failing: Sequence[Host]) -> float:
-    """The share of all failed tries that the first few of the failing hosts have."""
+    """The share of all failed tries that the first `FEW_HOSTS` of the failing hosts have."""
     few = sum(host.failed for host in failing[:FEW_HOSTS])
     return min(_share(few, stats.retries + stats.dead), 1.0)
 

@@ -1,4 +1,4 @@
-"""What was not followed because a crawl has a limit for pages that are alike."""
+"""Reports links that were not followed because of a crawl's limits for pages that are alike."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ TRAPS_SHOWN = 10
 
 
 async def traps_shown(frontier: Queries, crawl: str, rules: Rules) -> list[Trap]:
-    """What most links were kept out of. Costs nothing where there are no limits."""
+    """The hosts and URL shapes whose limits kept out the most links. Without limits it is free."""
     if rules.max_pages_per_shape is None and rules.max_pages_per_host is None:
         return []
     return await frontier.traps(crawl, TRAPS_SHOWN)
 
 
 def trap_lines(traps: Sequence[Trap], rules: Rules) -> list[str]:
-    """Traps in a line each."""
+    """A line for each trap."""
     return [
         f"{_reason(trap, rules)}: {counted(trap.kept_out, 'link')} not followed" for trap in traps
     ]
 
 
 async def why_kept_out(frontier: Queries, crawl: str, rules: Rules, entry: Entry) -> str | None:
-    """Why a link that would be this entry was not followed, if it was not for a limit."""
+    """The limit for which this link was probably not followed. None if no limit was reached."""
     if entry.shape is None:
         return None
     for trap in await frontier.traps(crawl, MOST_TRAPS):

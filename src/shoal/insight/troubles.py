@@ -1,4 +1,4 @@
-"""What is wrong with a crawl, in few words: for lists of crawls. Pure."""
+"""Says in a few words what is wrong with a crawl, for lists of crawls. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from shoal.insight.status import block_rate
 BLOCKED_SHARE = 0.1
 DEAD_SHARE = 0.01
 TRIED_FEW = 20
-"""Of fewer tries, a share says nothing."""
+"""With fewer tries than this, a share says nothing."""
 
 
 def troubles(stats: Stats, workers: int | None) -> list[str]:
-    """What somebody should look at. `workers` is how many work on it, if that is known."""
+    """The problems that people should look at. `workers` is the number of workers, if known."""
     found = []
     if workers == 0 and stats.state is CrawlState.RUNNING and stats.remaining:
         found.append("no workers")

@@ -1,4 +1,4 @@
-"""Which versions are at work: of Shoal, and of the spider."""
+"""Counts which versions of Shoal and of the spider the workers run."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from shoal.frontier.values import Pulse
 from shoal.insight.figures import counted
 
 SHOWN = 5
-"""So many versions are named in a line."""
+"""How many versions are named in a line."""
 
 
 class AtWork(msgspec.Struct, frozen=True):
-    """Workers that run the same."""
+    """The number of workers that run the same versions."""
 
     version: str
-    """Of Shoal."""
+    """The version of Shoal."""
     spider_version: str
-    """Of the spider. Empty: it was not told."""
+    """The version of the spider. Empty: not known."""
     workers: int
 
 
 def at_work(workers: Iterable[Pulse]) -> list[AtWork]:
-    """All versions, those of most workers first."""
+    """All versions that run, those with the most workers first."""
     count = Counter((pulse.version, pulse.spider_version) for pulse in workers)
     ranked = sorted(count.items(), key=lambda each: (-each[1], each[0]))
     return [AtWork(*versions, number) for versions, number in ranked]
 
 
 def version_lines(workers: Sequence[Pulse]) -> list[str]:
-    """What is to be said if it is not the same everywhere."""
+    """A line about the versions, if workers run different ones."""
     found = at_work(workers)
     if len(found) < 2:
         return []
@@ -43,7 +43,7 @@ def version_lines(workers: Sequence[Pulse]) -> list[str]:
 
 
 def versions_of(pulse: Pulse) -> str:
-    """What one worker runs, in short."""
+    """The versions that one worker runs."""
     return _named(AtWork(pulse.version, pulse.spider_version, 1))
 
 

@@ -10,14 +10,14 @@ import pytest
 from shoal.config import Rules
 from shoal.core.exits import LaneState, PoolRules, PoolState
 from shoal.frontier.values import Chain, CrawlState
-from shoal.insight.advise.advice import Advised, Standing, advice, curves
+from shoal.insight.advise.advice import Advised, Readiness, advice, curves
 from shoal.insight.advise.chart import plot
-from shoal.insight.advise.floor import Why
+from shoal.insight.advise.floor import FloorReason
 from shoal.insight.advise.levers import Lever
 from shoal.insight.advise.model import Limit
 from shoal.insight.advise.prices import NO_PRICES, Prices
+from shoal.insight.advise.rendering import advice_json, what_if_rows
 from shoal.insight.advise.situation import Situation, situation
-from shoal.insight.advise.told import advice_json, what_if_rows
 from shoal.insight.advise.what_if import parse_what_if
 from shoal.insight.advise.words import rows
 from support.looks import NOW, host, look, pulse, refusing, seen
@@ -78,7 +78,7 @@ def test_a_host_that_refuses_is_not_asked_for_more() -> None:
     found = seen([refusing()], [pulse(pages=100)], rules=rules)
     made, words = advised(found, what_ifs=[parse_what_if("rate=50/s")]), said(found)
     assert made.enough.floor is not None
-    assert made.enough.floor.why is Why.REFUSED
+    assert made.enough.floor.why is FloorReason.REFUSED
     assert not works(made, Lever.RATE)
     assert not works(made, Lever.WORKERS)
     assert words["limit"] == "shop.example answers 429 above about 1.67/s"
@@ -97,7 +97,7 @@ def test_who_looks_may_have_another_clock(ahead_s: float) -> None:
     assert work.served_per_s == pytest.approx(500 / 300)
     early = look([host()], [pulse(at=NOW)], started_at=NOW - 20, done=30)
     early = msgspec.structs.replace(early, at=NOW + ahead_s)
-    assert advice(situation(early)).standing is Standing.TOO_EARLY
+    assert advice(situation(early)).readiness is Readiness.TOO_EARLY
 
 
 def test_nor_is_one_whose_pause_is_over_for_the_moment() -> None:
@@ -113,7 +113,7 @@ def test_a_slower_rate_than_a_host_refuses_is_a_slower_rate() -> None:
     found = seen([refusing()], rules=Rules(rate="1/s"))
     floor = advised(found).enough.floor
     assert floor is not None
-    assert floor.why is Why.RATE
+    assert floor.why is FloorReason.RATE
     assert floor.turn_s == pytest.approx(1.1)
 
 
@@ -203,31 +203,31 @@ def test_exits_that_are_few_are_the_limit_and_cost_what_they_cost() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "standing", "words"),
+    ("fields", "readiness", "words"),
     [
-        ({"state": CrawlState.PAUSED}, Standing.PAUSED, "it is paused: shoal resume shop"),
-        ({"state": CrawlState.FINISHED}, Standing.FINISHED, "it is finished"),
+        ({"state": CrawlState.PAUSED}, Readiness.PAUSED, "it is paused: shoal resume shop"),
+        ({"state": CrawlState.FINISHED}, Readiness.FINISHED, "it is finished"),
         (
             {"state": CrawlState.FINISHED, "rules": Rules(max_pages=500)},
-            Standing.FINISHED,
+            Readiness.FINISHED,
             "it is finished: 1,000 pages more would go beyond --max-pages",
         ),
-        ({"state": CrawlState.CANCELLED}, Standing.CANCELLED, "it was cancelled"),
-        ({"state": CrawlState.NEW, "started_at": None}, Standing.NEW, "nobody has started it"),
-        ({"waiting": 0}, Standing.IDLE, "nothing is left to do"),
-        ({"waiting": 0, "inbox": 7}, Standing.SEEDING, "seeds are being read"),
+        ({"state": CrawlState.CANCELLED}, Readiness.CANCELLED, "it was cancelled"),
+        ({"state": CrawlState.NEW, "started_at": None}, Readiness.NEW, "nobody has started it"),
+        ({"waiting": 0}, Readiness.IDLE, "nothing is left to do"),
+        ({"waiting": 0, "inbox": 7}, Readiness.SEEDING, "seeds are being read"),
         (
             {"started_at": NOW - 20, "done": 30},
-            Standing.TOO_EARLY,
+            Readiness.TOO_EARLY,
             "too early: after 20 s and 30 pages; there is enough to go by after 60 s or 200 pages",
         ),
     ],
 )
 def test_where_nothing_is_to_be_advised_it_says_why(
-    fields: dict[str, Any], standing: Standing, words: str
+    fields: dict[str, Any], readiness: Readiness, words: str
 ) -> None:
     found = seen([host()], **fields)
-    assert advice(found).standing is standing
+    assert advice(found).readiness is readiness
     ((name, line),) = said(found).items()
     assert name == "advice"
     assert line.startswith(words)
@@ -324,7 +324,7 @@ def test_json_has_all_of_it(found: Situation) -> None:
     made = advice(found, deadline=NOW + 60, prices=prices)
     told = msgspec.json.decode(msgspec.json.encode(advice_json(made, prices)))
     assert told["crawl"] == "shop"
-    assert told["standing"] == made.standing
+    assert told["standing"] == made.readiness
     if made.advised is not None:
         assert told["enough"]["workers"] == made.advised.enough.forecast.plan.workers
         assert told["enough"]["cost"]["currency"] == "$"

@@ -53,7 +53,7 @@ def test_what_is_in_the_way() -> None:
     ]
     assert exit_lines(seen([], lanes), NOW) == [
         "340 tasks wait for an exit",
-        "a.example: no exit of dc can be used since 1m 15s",
+        "a.example: no exit of dc could be used for 1m 15s",
         "b.example: blocks dc, so its tasks go by res",
         "c.example: blocks whatever exit is used, and is left alone for a while",
     ]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.insight.advise.fluid import Drained, Means, Queue, drain
+from shoal.insight.advise.fluid import Capacity, Drained, Queue, drain
 from support.crawl_simulation import SimulatedHost, Simulation
 
 QUEUES = st.lists(
@@ -26,7 +26,7 @@ QUEUES = st.lists(
     ),
     max_size=12,
 )
-MEANS = st.builds(Means, st.floats(0.1, 10_000), st.floats(0.1, 10_000))
+CAPACITIES = st.builds(Capacity, st.floats(0.1, 10_000), st.floats(0.1, 10_000))
 
 
 def zipf(hosts: int, most: int) -> list[int]:
@@ -41,8 +41,8 @@ def both(
     hosts: Sequence[SimulatedHost], slots: int, cores: int = 1, read_s: float = 0.0
 ) -> tuple[float, float]:
     """By the fluid, and page by page."""
-    means = Means(slots, cores / read_s if read_s else inf)
-    fluid_s = drain([queue_of(host, read_s) for host in hosts], means).seconds
+    capacity = Capacity(slots, cores / read_s if read_s else inf)
+    fluid_s = drain([queue_of(host, read_s) for host in hosts], capacity).seconds
     return fluid_s, Simulation(deepcopy(hosts), slots, cores, read_s).run()
 
 
@@ -115,41 +115,43 @@ def test_the_plain_bound_is_too_short() -> None:
     assert fluid_s == pytest.approx(simulated_s, rel=0.03)
 
 
-@given(QUEUES, MEANS, st.floats(1.0, 4.0), st.floats(1.0, 4.0))
+@given(QUEUES, CAPACITIES, st.floats(1.0, 4.0), st.floats(1.0, 4.0))
 def test_more_of_anything_never_takes_longer(
-    queues: list[Queue], means: Means, more_slots: float, more_per_s: float
+    queues: list[Queue], capacity: Capacity, more_slots: float, more_per_s: float
 ) -> None:
-    more = Means(means.slots * more_slots, means.per_s * more_per_s)
-    assert drain(queues, more).seconds <= drain(queues, means).seconds * (1 + 1e-6)
+    more = Capacity(capacity.slots * more_slots, capacity.per_s * more_per_s)
+    assert drain(queues, more).seconds <= drain(queues, capacity).seconds * (1 + 1e-6)
 
 
-@given(QUEUES, MEANS)
-def test_no_limit_is_overstepped(queues: list[Queue], means: Means) -> None:
-    drained = drain(queues, means)
+@given(QUEUES, CAPACITIES)
+def test_no_limit_is_overstepped(queues: list[Queue], capacity: Capacity) -> None:
+    drained = drain(queues, capacity)
     pages = sum(queue.pages for queue in queues)
     slot_s = sum(queue.pages * queue.hold_s for queue in queues)
-    bounds = (pages / means.per_s, slot_s / means.slots, *(queue.floor_s for queue in queues))
+    bounds = (pages / capacity.per_s, slot_s / capacity.slots, *(queue.floor_s for queue in queues))
     assert drained.seconds >= max(bounds) * (1 - 1e-6)
     # Somebody is always at a limit: not longer than all of them one after the other.
     assert drained.seconds <= sum(bounds) * (1 + 1e-6)
-    assert drained.per_s <= means.per_s * (1 + 1e-6)
+    assert drained.per_s <= capacity.per_s * (1 + 1e-6)
 
 
-@given(QUEUES, MEANS, st.integers(0, 5_000))
-def test_more_work_never_takes_less_time(queues: list[Queue], means: Means, more: int) -> None:
+@given(QUEUES, CAPACITIES, st.integers(0, 5_000))
+def test_more_work_never_takes_less_time(
+    queues: list[Queue], capacity: Capacity, more: int
+) -> None:
     longer = [msgspec.structs.replace(at, pages=at.pages + more) for at in queues]
-    assert drain(longer, means).seconds >= drain(queues, means).seconds * (1 - 1e-6)
+    assert drain(longer, capacity).seconds >= drain(queues, capacity).seconds * (1 - 1e-6)
 
 
 def test_nothing_to_do_and_nothing_to_do_it_with() -> None:
-    assert drain([], Means(1, 1)) == Drained(0.0, 0.0, False)
-    assert drain([Queue("host", 0, 1)], Means(0, 0)) == Drained(0.0, 0.0, False)
-    assert drain([Queue("host", 1, 1)], Means(0, 1)).seconds == inf
+    assert drain([], Capacity(1, 1)) == Drained(0.0, 0.0, False)
+    assert drain([Queue("host", 0, 1)], Capacity(0, 0)) == Drained(0.0, 0.0, False)
+    assert drain([Queue("host", 1, 1)], Capacity(0, 1)).seconds == inf
 
 
 def test_very_many_queues_are_served_in_few_steps() -> None:
     """Ten thousand hosts, all of them different: about as the sum of all of them would be."""
     queues = [Queue("host", 100.0 + at, 0.5, 0.55) for at in range(10_000)]
-    drained = drain(queues, Means(50, inf))
+    drained = drain(queues, Capacity(50, inf))
     least_s = sum(queue.pages for queue in queues) * 0.5 / 50
     assert drained.seconds == pytest.approx(least_s, rel=0.02)

@@ -12,14 +12,14 @@ from shoal.errors import ConfigError
 from shoal.frontier import frontier_at
 from shoal.frontier.port import Frontier
 from shoal.insight.history import (
-    AT_HAND,
     HOURS_KEPT,
-    KEPT,
+    POINTS,
+    POINTS_CACHED,
     SPANS_S,
     PointKeeper,
     chart,
     history,
-    of_one_life,
+    of_newest_crawl,
     point_of,
     points_since,
 )
@@ -54,7 +54,7 @@ def test_a_chart_has_speeds() -> None:
 
 def test_a_crawl_that_was_started_over_has_no_past() -> None:
     points = [point_of(sample(minute, added=added)) for minute, added in enumerate((5, 9, 2, 4))]
-    assert [point.added for point in of_one_life(points)] == [2, 4]
+    assert [point.added for point in of_newest_crawl(points)] == [2, 4]
 
 
 async def test_a_minute_has_one_point_and_the_last_sample_is_at_hand(frontier: Frontier) -> None:
@@ -84,8 +84,8 @@ async def test_a_crawl_has_no_more_than_a_day(frontier: Frontier) -> None:
         points = await keeper.keep(sample(minute, added=60 * minute, done=60 * minute))
     now = BEGIN + 60 * (minutes - 1)
 
-    assert len(points) == AT_HAND
-    assert len(await frontier.notes.all(f"{KEPT}/shop")) == HOURS_KEPT
+    assert len(points) == POINTS_CACHED
+    assert len(await frontier.notes.all(f"{POINTS}/shop")) == HOURS_KEPT
     for span, seconds in SPANS_S.items():
         shown = await history(frontier.notes, "shop", span, now)
         assert shown[-1].at == now
@@ -103,7 +103,7 @@ async def test_moments_of_a_clock_that_was_ahead_are_not_shown(frontier: Frontie
 
 async def test_notes_that_are_no_points_are_left_alone(frontier: Frontier) -> None:
     for text in (b"[]", b'{"points":[[1]]}', b"\xff", b'{"points":"x"}'):
-        await frontier.notes.write(f"{KEPT}/shop", "07", text)
+        await frontier.notes.write(f"{POINTS}/shop", "07", text)
         assert await history(frontier.notes, "shop", "1h", BEGIN) == []
 
 
@@ -112,7 +112,7 @@ async def test_what_a_leader_lets_go_of_is_read_again(frontier: Frontier) -> Non
     await keeper.keep(sample(0, crawl="over", added=1))
     await keeper.keep(sample(0, crawl="here", added=1))
 
-    keeper.let_go_of_all_but(["here"])
+    keeper.uncache_all_but(["here"])
     assert keeper._points.keys() == {"here"}
 
     points = await keeper.keep(sample(1, crawl="over", added=2))
@@ -126,9 +126,9 @@ async def test_points_of_crawls_that_are_gone_are_forgotten(frontier: Frontier) 
 
     await keeper.forget_all_but({"here"})
 
-    assert list(await frontier.notes.all(KEPT)) == ["here"]
-    assert await frontier.notes.all(f"{KEPT}/gone") == {}
-    assert await frontier.notes.all(f"{KEPT}/here") != {}
+    assert list(await frontier.notes.all(POINTS)) == ["here"]
+    assert await frontier.notes.all(f"{POINTS}/gone") == {}
+    assert await frontier.notes.all(f"{POINTS}/here") != {}
 
 
 async def test_a_span_that_nobody_keeps_is_said_so(frontier: Frontier) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.errors import ConfigError
+from shoal.insight.advise.demand import Demand
 from shoal.insight.advise.scaling import (
     DOWN_AFTER_S,
     DOWN_EVERY_S,
@@ -21,13 +22,12 @@ from shoal.insight.advise.scaling import (
     Staffing,
     scaled,
 )
-from shoal.insight.advise.wish import Wish
 
-IDLE = Wish(workers=0, why="nothing is to be done", is_idle=True)
+IDLE = Demand(workers=0, why="nothing is to be done", is_idle=True)
 
 
-def wants(workers: int, **said: Any) -> Wish:
-    return Wish(workers=workers, why=f"{workers} workers would do", **said)
+def wants(workers: int, **said: Any) -> Demand:
+    return Demand(workers=workers, why=f"{workers} workers would do", **said)
 
 
 class Watched:
@@ -39,18 +39,18 @@ class Watched:
         self.staffing: Staffing | None = None
         self.alive = workers
 
-    def look(self, wish: Wish, after_s: float = 1.0, spread: float = 0.0, **staff: Any) -> int:
+    def look(self, demand: Demand, after_s: float = 1.0, spread: float = 0.0, **staff: Any) -> int:
         self.now += after_s
         told = Staff(alive=self.alive, **staff)
         before = self.staffing
-        self.staffing = scaled(before, wish, told, self.bounds, self.now, spread=spread)
+        self.staffing = scaled(before, demand, told, self.bounds, self.now, spread=spread)
         self.alive = self.staffing.workers
         return self.alive
 
-    def until(self, wish: Wish, workers: int) -> float:
+    def until(self, demand: Demand, workers: int) -> float:
         """How long it takes until there are so many."""
         began = self.now
-        while self.look(wish) != workers:
+        while self.look(demand) != workers:
             assert self.now - began < 10_000, self.staffing
         return self.now - began
 

@@ -148,7 +148,7 @@ def test_what_waits_for_accounts_waits_for_no_exit() -> None:
     assert without_exit(told) == 1
     assert exit_lines(told, NOW) == [
         "1 task waits for an exit",
-        "a.example: no exit of res can be used since 9.0s",
+        "a.example: no exit of res could be used for 9.0s",
     ]
 
 

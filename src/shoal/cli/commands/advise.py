@@ -21,8 +21,8 @@ from shoal.insight.advise.advice import Advice, advice, curves
 from shoal.insight.advise.chart import plot as drawn
 from shoal.insight.advise.look import see
 from shoal.insight.advise.prices import Prices, load_prices
+from shoal.insight.advise.rendering import WHAT_IF_COLUMNS, advice_json, what_if_rows
 from shoal.insight.advise.situation import Situation
-from shoal.insight.advise.told import WHAT_IF_COLUMNS, advice_json, what_if_rows
 from shoal.insight.advise.what_if import MAX_WHAT_IFS, WhatIf, parse_what_if
 from shoal.insight.advise.words import limit_words, rows
 from shoal.insight.moments import parse_deadline

@@ -10,8 +10,8 @@ from rich.table import Table
 
 from shoal.alerts import sending
 from shoal.alerts.config import AlertConfig, load_alerts
-from shoal.alerts.kept import alerts_now, alerts_past
 from shoal.alerts.messages import alert_json
+from shoal.alerts.notes import alerts_now, alerts_past
 from shoal.alerts.routes import Route
 from shoal.alerts.states import AlertState
 from shoal.cli import display

@@ -15,7 +15,7 @@ import msgspec
 import typer
 
 from shoal.autoscale.autoscaler import Autoscaler, Resized, look_here
-from shoal.autoscale.purse import Purse, per_hour
+from shoal.autoscale.cost_meter import CostMeter, per_hour
 from shoal.cli import display
 from shoal.cli.arguments import ArgumentOptions, told_worker
 from shoal.cli.commands.worker import AliveFile, StopFilePath, UntilFinished, stop_files
@@ -134,8 +134,8 @@ def autoscale(
     if dry_run:
         run(_look_once(order, scaler, tell))
         return
-    purse, beside = Purse(worker_per_h, budget), stop_files(stop_file)
-    run(_scale(order, scaler, purse, tell, beside, alive_file, quiet=json))
+    cost_meter, beside = CostMeter(worker_per_h, budget), stop_files(stop_file)
+    run(_scale(order, scaler, cost_meter, tell, beside, alive_file, quiet=json))
 
 
 def _checked_price(price: str | None, max_cost: str | None, budget: float | None) -> float:
@@ -181,7 +181,7 @@ async def _look_once(order: WorkerOrder, scaler: Scaler, tell: Tell) -> None:
 async def _scale(
     order: WorkerOrder,
     scaler: Scaler,
-    purse: Purse,
+    cost_meter: CostMeter,
     tell: Tell,
     beside: Sequence[StopFile],
     alive_file: Path | None,
@@ -194,7 +194,7 @@ async def _scale(
         await check_frontier(stores.frontier)
         await check_publishing(order.settings, order.crawl)
         await release_dead(stores.frontier, order.crawl)
-        workers = Autoscaler(order, stores.frontier, scaler, purse, tell=tell)
+        workers = Autoscaler(order, stores.frontier, scaler, cost_meter, tell=tell)
         onlooker = Onlooker(stores.frontier, order.crawl, order.settings)
         with display.progress(quiet=quiet) as watch, signs_of_life(alive_file):
             joining = Joining(onlooker, order.crawl, masked(order.settings.frontier), watch)

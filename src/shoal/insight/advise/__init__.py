@@ -1,6 +1,7 @@
-"""What holds a crawl up, how many workers it can use, until when it takes, and what that costs.
+"""Advises on a crawl: what limits it, how many workers it can use, when it will be done, and what
+that costs.
 
     look ─▶ situation ─▶ queues, fleet ─▶ fluid ─▶ advice ─▶ words
 
-Only `look` asks anybody. The rest is pure.
+`look` and `wanted` query the frontier. `prices` reads shoal.toml. The rest is pure.
 """

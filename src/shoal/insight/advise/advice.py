@@ -1,7 +1,7 @@
-"""What is to be said of a crawl: which limit it is at, how many workers are enough, until when it
-takes, what would help, and what it costs. Pure.
+"""Combines all advice on a crawl: its limit, how many workers are enough, when it will be done,
+what would help, and what it costs. Pure.
 
-Others call `advice`; `words` makes sentences of what it returns.
+`advice` is the entry point; words.py turns its result into sentences.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from shoal.insight.advise.what_if import WhatIf
 MOST_POINTS, MOST_CURVES = 24, 4
 
 
-class Standing(StrEnum):
-    """Whether there is anything to advise, and if not, why."""
+class Readiness(StrEnum):
+    """Whether the model can give advice, and if not, why."""
 
     READY = "ready"
     NEW = "new"
@@ -41,52 +41,56 @@ class Standing(StrEnum):
     CANCELLED = "cancelled"
     FINISHED = "finished"
     IDLE = "idle"
-    """Nothing is left, and nobody has said that there will be no more seeds."""
+    """No task is left, but the crawl is not sealed: more seeds may come."""
     SEEDING = "seeding"
-    """Seeds were left, and nobody has read them yet."""
+    """No task is left, but seeds wait in the inbox."""
     NO_WORKERS = "no_workers"
     BROKEN = "broken"
-    """All that is left is at hosts that do not answer."""
+    """All remaining tasks belong to hosts that do not answer."""
     TOO_EARLY = "too_early"
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan, and what comes of it."""
+    """The result of a plan."""
 
     what: str
+    """The name of the plan."""
     forecast: Forecast
     enough: int
-    """So many workers would do as well, or nearly."""
+    """The fewest workers with which the plan takes hardly longer than with any number."""
     floor: Floor | None = None
     cost: Cost | None = None
 
 
 class Due(msgspec.Struct, frozen=True, kw_only=True):
-    """What a deadline takes."""
+    """What it takes to meet a deadline."""
 
     at: float
     left_s: float
+    """The time until the deadline."""
     workers: int | None
-    """The fewest that meet it. None: no number does."""
+    """The fewest workers that meet the deadline. None if no number does."""
     forecast: Forecast
-    """With so many; else with as many as are enough."""
+    """The forecast with that many workers; if there is none, with as many as are enough."""
 
 
 class Curve(msgspec.Struct, frozen=True, kw_only=True):
-    """Times over numbers of workers."""
+    """Forecasts of one plan with different numbers of workers."""
 
     what: str
+    """The name of the plan."""
     points: list[Forecast]
 
 
 class Advised(msgspec.Struct, frozen=True, kw_only=True):
-    """What is advised where there is something to advise."""
+    """The advice on a crawl that is ready for it."""
 
     fleet: FleetSeen
     now: Outcome
     enough: Outcome
+    """With the fewest workers that are enough."""
     most: Outcome
-    """With so many workers that more change nothing."""
+    """With so many workers that more would change nothing."""
     machines: Machines
     effects: list[Effect]
     due: Due | None = None
@@ -94,12 +98,12 @@ class Advised(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is to be said of a crawl."""
+    """The situation of a crawl, and the advice on it."""
 
     situation: Situation
-    standing: Standing
+    readiness: Readiness
     advised: Advised | None = None
-    """None if it is not `ready`."""
+    """None unless `readiness` is READY."""
 
 
 def advice(
@@ -108,34 +112,34 @@ def advice(
     what_ifs: Sequence[WhatIf] = (),
     prices: Prices = NO_PRICES,
 ) -> Advice:
-    """What is to be said of a crawl. `deadline` is a moment."""
-    standing = standing_of(situation)
+    """Advise on a crawl. `deadline` is a time in seconds since 1970."""
+    readiness = readiness_of(situation)
     fleet = situation.fleet
-    if standing is not Standing.READY or fleet is None:
-        return Advice(situation=situation, standing=standing)
+    if readiness is not Readiness.READY or fleet is None:
+        return Advice(situation=situation, readiness=readiness)
     adviser = _Adviser(situation, fleet, prices)
     return Advice(
-        situation=situation, standing=standing, advised=adviser.advised(deadline, what_ifs)
+        situation=situation, readiness=readiness, advised=adviser.advised(deadline, what_ifs)
     )
 
 
-def standing_of(situation: Situation) -> Standing:
-    """Whether there is anything to advise."""
+def readiness_of(situation: Situation) -> Readiness:
+    """Whether advice on a crawl is possible."""
     if situation.state is not CrawlState.RUNNING:
-        return Standing(situation.state.value)
+        return Readiness(situation.state.value)
     if not situation.remaining:
-        return Standing.SEEDING if situation.has_inbox else Standing.IDLE
+        return Readiness.SEEDING if situation.has_inbox else Readiness.IDLE
     if not situation.workers:
-        return Standing.NO_WORKERS
+        return Readiness.NO_WORKERS
     if situation.broken and not _has_work(situation):
-        return Standing.BROKEN
-    return Standing.TOO_EARLY if situation.too_early else Standing.READY
+        return Readiness.BROKEN
+    return Readiness.TOO_EARLY if situation.too_early else Readiness.READY
 
 
 def curves(
     situation: Situation, what_ifs: Sequence[WhatIf] = (), prices: Prices = NO_PRICES
 ) -> list[Curve]:
-    """Times over numbers of workers: as the crawl is, and for what is asked for."""
+    """Forecasts over numbers of workers: for the crawl as it is, and for each what-if."""
     if situation.fleet is None:
         return []
     return _Adviser(situation, situation.fleet, prices).curves(what_ifs)
@@ -151,7 +155,7 @@ def _has_work(situation: Situation) -> bool:
 
 
 class _Adviser:
-    """Asks the model."""
+    """Makes plans for one crawl, and has the model forecast them."""
 
     def __init__(self, situation: Situation, fleet: FleetSeen, prices: Prices) -> None:
         self._situation, self._fleet, self._prices = situation, fleet, prices
@@ -177,8 +181,8 @@ class _Adviser:
     def curves(self, what_ifs: Sequence[WhatIf]) -> list[Curve]:
         plans = {"as it is": self._plan}
         for what_if in what_ifs:
-            if what_if.beside_workers:
-                plans[what_if.beside_workers] = what_if.of(self._plan)
+            if what_if.without_workers:
+                plans[what_if.without_workers] = what_if.of(self._plan)
         plans = dict(islice(plans.items(), MOST_CURVES))
         enough = [self._model.best(plan).plan.workers for plan in plans.values()]
         asked = [what_if.of(self._plan).workers for what_if in what_ifs]

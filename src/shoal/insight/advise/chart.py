@@ -1,4 +1,4 @@
-"""Times over numbers of workers as a picture. Pure."""
+"""Draws how long a crawl takes over the number of workers. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from shoal.insight.figures import counted, duration
 
 
 def plot(title: str, note: str, advised: Advised, curves: Sequence[Curve]) -> str:
-    """How long a crawl takes with so many workers, as SVG: as it is, and for what was asked."""
+    """An SVG chart of the curves, with marks for the workers now, for enough workers, and for the
+    deadline."""
     every = [point for curve in curves for point in curve.points]
     unit_s, unit = time_unit(max(point.seconds for point in every))
     most = max(point.plan.workers for point in every)
@@ -21,8 +22,8 @@ def plot(title: str, note: str, advised: Advised, curves: Sequence[Curve]) -> st
 
     def mark(name: str, forecast: Forecast) -> Line:
         workers = counted(forecast.plan.workers, "worker")
-        said = f"{name}: {workers}, {duration(forecast.seconds)}"
-        return Line(said, [place(forecast)], has_dots=True)
+        label = f"{name}: {workers}, {duration(forecast.seconds)}"
+        return Line(label, [place(forecast)], has_dots=True)
 
     series = [Line(curve.what, [place(point) for point in curve.points]) for curve in curves]
     series.append(mark("enough", advised.enough.forecast))

@@ -1,4 +1,4 @@
-"""What a crawl takes at least, however large the fleet, and who says so. Pure."""
+"""Finds the queue that takes longest however large the fleet is, and why it is no faster. Pure."""
 
 from __future__ import annotations
 
@@ -8,61 +8,65 @@ import msgspec
 
 from shoal.core.policy import Rate
 from shoal.insight.advise.fluid import Queue
-from shoal.insight.advise.left import HostWork, turn_s
 from shoal.insight.advise.model import Limit, Model, Plan
+from shoal.insight.advise.work_left import HostWork, turn_s
 
 OTHERS = "others"
+"""The name of the queue of all hosts that are not listed."""
 ALIKE = 0.95
-"""Queues that take so much of the longest one's time hold a crawl up as it does."""
+"""A queue whose least time is at least this share of the longest one's limits the crawl too."""
 
 
-class Why(StrEnum):
+class FloorReason(StrEnum):
     """Why a queue is no faster."""
 
     RATE = "rate"
-    """The rate of the crawl."""
+    """The crawl's rate."""
     AUTO = "auto"
-    """How quickly the host answers, with the rate `auto`."""
+    """The host's latency, under the rate `auto`."""
     CRAWL_DELAY = "crawl_delay"
-    """robots.txt asks for it."""
+    """The Crawl-delay of robots.txt."""
     REFUSED = "refused"
-    """The host answers 429 to more."""
+    """The host answers 429 if it is asked more often."""
     ASKED = "asked"
-    """The host has asked for a pause, by 429 or 503."""
+    """The host asked for a pause, by 429 or 503."""
     ROOM = "room"
-    """So many requests may be in flight at once."""
+    """The limit on requests in flight (`concurrency_per_host`)."""
     CHAIN = "chain"
-    """One page after the other."""
+    """A chain goes one page after the other."""
     EXITS = "exits"
     ACCOUNTS = "accounts"
 
 
 _OF_LIMITS = {
-    Limit.CHAINS: Why.CHAIN,
-    Limit.EXITS: Why.EXITS,
-    Limit.ACCOUNTS: Why.ACCOUNTS,
+    Limit.CHAINS: FloorReason.CHAIN,
+    Limit.EXITS: FloorReason.EXITS,
+    Limit.ACCOUNTS: FloorReason.ACCOUNTS,
 }
 
 
 class Floor(msgspec.Struct, frozen=True, kw_only=True):
-    """The queue that takes longest."""
+    """The queue that takes longest. No fleet finishes the crawl sooner than this queue."""
 
     name: str
     pages: float
     per_s: float
-    """Pages per second at most."""
+    """The most pages per second."""
     seconds: float
+    """The least time for all its pages."""
     turn_s: float
+    """The time between two pages; 0 without a limit."""
     hold_s: float
+    """How long a page keeps a slot."""
     rate: Rate
-    """That of the crawl."""
-    why: Why
+    """The crawl's rate."""
+    why: FloorReason
     alike: int
-    """Others that take about as long."""
+    """How many other queues take about as long."""
 
 
 def floor_of(model: Model, plan: Plan) -> Floor | None:
-    """What takes longest by a plan. None if there is nothing to do."""
+    """The queue that takes longest under a plan. None if no pages are left."""
     queues = model.queues(plan)
     if not queues:
         return None
@@ -81,17 +85,17 @@ def floor_of(model: Model, plan: Plan) -> Floor | None:
     )
 
 
-def _why(queue: Queue, model: Model, plan: Plan) -> Why:
-    """Of a host."""
+def _why(queue: Queue, model: Model, plan: Plan) -> FloorReason:
+    """Why a host's queue is no faster: which limit is the tightest."""
     rate = plan.rate
     host = next((at for at in model.situation.hosts if at.name == queue.name), HostWork("", 0))
     own_s = turn_s(host, rate)
     if queue.turn_s * queue.per_s < 0.999:
-        return Why.ROOM
+        return FloorReason.ROOM
     if host.crawl_delay_s >= own_s:
-        return Why.CRAWL_DELAY
+        return FloorReason.CRAWL_DELAY
     if host.served_per_s and rate.interval_s < own_s:
-        return Why.REFUSED
+        return FloorReason.REFUSED
     if rate.auto:
-        return Why.AUTO
-    return Why.ASKED if rate.interval_s < own_s else Why.RATE
+        return FloorReason.AUTO
+    return FloorReason.ASKED if rate.interval_s < own_s else FloorReason.RATE

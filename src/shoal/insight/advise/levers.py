@@ -1,4 +1,4 @@
-"""What would bring a crawl to its end earlier, and what would not. Pure."""
+"""Tries out which changes would end a crawl earlier. Pure."""
 
 from __future__ import annotations
 
@@ -10,39 +10,45 @@ import msgspec
 from shoal.insight.advise.model import NEAR, Forecast, Limit, Model, Plan
 
 TWICE = 2
-"""So much more of everything is tried."""
+"""Each change is tried by doubling one thing."""
 
 
 class Lever(StrEnum):
-    """What people can change."""
+    """Something that people can change."""
 
     WORKERS = "workers"
     CONCURRENCY = "concurrency"
-    """Requests at once, by each worker."""
+    """Requests in flight per worker."""
     RATE = "rate"
     ROOM = "concurrency_per_host"
+    """Requests in flight per host."""
     EXITS = "exits"
-    """Or accounts."""
+    """Exits or accounts."""
     STORES = "stores"
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True):
-    """What a lever does."""
+    """The effect of a change."""
 
     lever: Lever
     forecast: Forecast
+    """How the crawl goes with the change."""
     before_s: float
-    """What it takes without."""
+    """How long it takes without the change."""
 
     @property
     def helps(self) -> bool:
-        """Whether it makes a difference."""
+        """Whether the change saves more than about 5 % of the time."""
         return self.forecast.seconds * NEAR < self.before_s
 
 
 def effects(model: Model, now: Forecast, enough: Forecast, last: Limit) -> list[Effect]:
-    """What each lever does. Workers and what they have in hand are compared with the crawl as it
-    is, all others with as many workers as are enough. `last` is what limits these."""
+    """The effects of all changes.
+
+    More workers, and more requests per worker, are compared with the crawl as it is. All other
+    changes are compared with the fleet that is enough, and may then use as many workers as they
+    need. `last` is the limit that remains with the largest useful fleet.
+    """
     more = enough if enough.plan.workers > now.plan.workers else now
     wider = msgspec.structs.replace(now.plan, slots=now.plan.slots * TWICE)
     return [

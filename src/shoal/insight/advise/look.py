@@ -1,4 +1,4 @@
-"""Asking a frontier for what advice needs. Costs the same however large the crawl is."""
+"""Asks a frontier for what advice needs. Costs the same however large the crawl is."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from shoal.insight.advise.situation import ENOUGH_ENDED, Look, Situation, situat
 from shoal.insight.status import LANES_SEEN
 
 HOSTS_SEEN = 400
-"""Hosts that are told apart. All that have less to do are taken for alike."""
+"""How many hosts are looked at one by one. Those with less work count as alike."""
 CHAINS_SEEN = 1000
 LOOK_AGAIN_S = 1.0
 LOOKS = 10
-"""Whether a crawl grows is seen from the tasks that end between two looks. Nobody waits for more
-than so many."""
+"""How often to look again, at most. Whether a crawl grows can only be seen once enough tasks have
+ended between two looks."""
 
 
 async def look_at(
     frontier: QueriesAndNotes, crawl: str, now: float, hosts: int = HOSTS_SEEN
 ) -> Look:
-    """A crawl as it is. Raises UnknownCrawl."""
+    """Look at a crawl. Raises UnknownCrawl."""
     stats = await frontier.stats(crawl)
     pools, sessions = stats.rules.pools, stats.rules.sessions
     busiest = await frontier.hosts(crawl, hosts, HostOrder.BUSIEST)
@@ -39,8 +39,8 @@ async def look_at(
 
 
 async def see(frontier: QueriesAndNotes, crawl: str) -> Situation:
-    """How a crawl stands, and whether it grows: that takes some seconds, if it is running. Raises
-    UnknownCrawl."""
+    """The situation of a crawl, including whether it grows. If there is work left, this takes up to
+    ten seconds. Raises UnknownCrawl."""
     before = await look_at(frontier, crawl, time.time())
     if situation(before).is_idle:
         return situation(before)

@@ -1,4 +1,4 @@
-"""What machines, proxies and stores cost, by [prices] of shoal.toml, and what a plan costs."""
+"""Calculates what a plan costs and which machines it needs, from the [prices] of shoal.toml."""
 
 from __future__ import annotations
 
@@ -21,38 +21,40 @@ from shoal.insight.advise.situation import Situation
 
 MONTH_H = 730.0
 CORE_USE = 0.7
-"""So much of a machine is used, and no more: pages do not come evenly."""
+"""The share of a machine's cores to plan with. The rest is a reserve: load is not even."""
 LARGEST_CORES = 64
-"""Machines with more are rare, and dear."""
+"""Advise no machine with more cores: they are rare and expensive."""
 
 Price = Annotated[float, Meta(ge=0, le=1e9)]
 Amount = Annotated[float, Meta(gt=0, le=1e6)]
 
 
 class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The table [prices], in any currency."""
+    """The table [prices]. The currency is the user's choice."""
 
     machine: Price = 0.0
-    """Of a machine for workers, for an hour."""
+    """The price of one machine for workers, per hour."""
     cores: Amount | None = None
+    """The cores of such a machine. None: as many as the present machines have on average."""
     memory_gb: Amount | None = None
-    """What that machine has. If it is not said: what machines have that are at work."""
+    """The memory of such a machine. None: as much as the present machines have on average."""
     mbit: Amount | None = None
-    """What its network carries in a second."""
+    """The megabits per second that its network carries. None: no limit."""
     proxies_per_gb: Price = 0.0
-    """For pools that have no `cost` of their own."""
+    """The price of a gigabyte through pools without a `cost` of their own."""
     postgresql: Price = 0.0
+    """The price of PostgreSQL per month."""
     redis: Price = 0.0
-    """Of these for a month."""
+    """The price of Redis per month."""
     scale_out_above: Price = 2000.0
-    """What a single machine may cost in a month, until several smaller ones are better."""
+    """If a single machine would cost more than this per month, several smaller ones are advised."""
     machines_at_least: Annotated[int, Meta(ge=1, le=1000)] = 1
-    """More than one: one may fail, or each has an address of its own."""
+    """More than one if one may fail, or so that each has an address of its own."""
     currency: Annotated[str, Meta(min_length=1, max_length=4)] = "$"
 
     @property
     def are_known(self) -> bool:
-        """Whether anything costs anything."""
+        """Whether any price but those of pools is set."""
         return any((self.machine, self.proxies_per_gb, self.postgresql, self.redis))
 
 
@@ -60,32 +62,33 @@ NO_PRICES = Prices()
 
 
 class Scale(StrEnum):
-    """On what more workers should run."""
+    """How the machines for a plan differ from one machine as it is priced."""
 
     ONE = "one"
-    """A machine as they are is enough."""
+    """One machine is enough."""
     UP = "up"
-    """On a larger machine."""
+    """One larger machine."""
     OUT = "out"
-    """On more machines."""
+    """Several machines."""
 
 
 class Machines(msgspec.Struct, frozen=True, kw_only=True):
-    """What a plan has to run on."""
+    """The machines that a plan needs."""
 
     scale: Scale
     count: int
     cores: int
-    """Of each machine."""
+    """The cores of each machine."""
     memory_bytes: int
+    """The memory of each machine."""
     units: int
-    """So many machines as they are priced: a larger one counts as several."""
+    """The number of machines to pay for. A larger machine counts as several."""
     why: str = ""
-    """Why there are several: network, price, size, or as many as were asked for."""
+    """Why there are several: network, price, size, or because `machines_at_least` says so."""
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
-    """What a plan costs until the crawl is done."""
+    """The cost of a plan until the crawl is done."""
 
     machines: float
     proxies: float
@@ -94,12 +97,12 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def total(self) -> float:
-        """All of it."""
+        """The sum of all costs."""
         return self.machines + self.proxies + self.stores
 
 
 def load_prices(folder: Path | None = None) -> Prices:
-    """What shoal.toml says of prices. Raises ConfigError, which names the key."""
+    """Read the [prices] of shoal.toml. Raises ConfigError, which names the key."""
     table: Any = config.read_file(folder).get(PRICES, {})
     try:
         return checked(table, Prices, strict=False)
@@ -108,7 +111,7 @@ def load_prices(folder: Path | None = None) -> Prices:
 
 
 def machines_for(forecast: Forecast, fleet: FleetSeen, prices: Prices) -> Machines:
-    """What a plan needs: one machine while one suffices and is not too dear."""
+    """The machines for a plan: one if possible. `_why_several` says when it is not."""
     cores = max(prices.cores or fleet.cores / fleet.machines, 1.0)
     memory = (prices.memory_gb or 0) * 1e9 or fleet.memory_bytes / fleet.machines
     by_cores = forecast.per_s * fleet.main_s / CORE_USE / cores
@@ -128,7 +131,8 @@ def machines_for(forecast: Forecast, fleet: FleetSeen, prices: Prices) -> Machin
 
 
 def _why_several(larger: int, cores: float, by_network: int, prices: Prices) -> str:
-    """Why it has to be several machines, and not one that is so many times larger."""
+    """Why several machines are needed and not a single one, `larger` times as large. Empty if they
+    are not."""
     if prices.machines_at_least > 1:
         return "as many as asked for"
     if by_network > 1:
@@ -145,7 +149,7 @@ def _per_month(units: int, prices: Prices) -> float:
 def cost_of(
     forecast: Forecast, situation: Situation, fleet: FleetSeen, prices: Prices
 ) -> Cost | None:
-    """What a plan costs. None where nothing has a price."""
+    """The cost of a plan. None if nothing has a price."""
     of_proxies = _proxies(situation, fleet, prices)
     if not (prices.are_known or of_proxies):
         return None
@@ -160,7 +164,7 @@ def cost_of(
 
 
 def carried(prices: Prices) -> float:
-    """Bytes per second that a machine's network carries. Without a limit: infinity."""
+    """The bytes per second that a machine's network carries; infinity without a limit."""
     return prices.mbit * 1e6 / 8 if prices.mbit else inf
 
 

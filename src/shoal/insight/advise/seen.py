@@ -1,4 +1,4 @@
-"""What workers have done lately, in the few numbers that say what a fleet could do. Pure."""
+"""Sums up the last minute of all workers in the figures that the model needs. Pure."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ import msgspec
 from shoal.core.ledger import Cause, SlotTime, Work
 from shoal.frontier.values import Pulse
 
-Told = tuple[Pulse, Work]
-
 
 class FleetSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """A fleet at work. What is said of a page is said of a task that has ended, with all tries."""
+    """What a fleet did in the last minute. A page here is a task that has ended, with all tries."""
 
     workers: int
     machines: int
     cores: float
-    """Of all machines."""
+    """The cores of all machines."""
     slots: float
-    """Of each worker."""
+    """The slots of a worker, on average."""
     per_s: float
     """Pages per second."""
     slot_time: SlotTime
@@ -29,53 +27,53 @@ class FleetSeen(msgspec.Struct, frozen=True, kw_only=True):
     latency_s: float
     """How long a request took."""
     main_s: float
-    """CPU time of a main thread, per page."""
+    """CPU time of the main thread per page."""
     main_use: float
-    """The part of its time that a main thread was busy, or waited for a core."""
+    """The share of the time in which a main thread was busy, or waited for a core."""
     save_use: float
-    """The part of the time in which a worker was saving."""
+    """The share of the time in which a worker was saving a batch."""
     finish_use: float
-    """The part of the time in which a worker waited for the frontier to finish."""
+    """The share of the time in which a worker waited for the frontier to finish a batch."""
     commit_s: float
     """How long a batch took to save and finish."""
     machine_use: float
-    """The part of all cores that was in use, by whomever."""
+    """The share of all cores that was in use, by any program."""
     stolen_use: float
-    """The part of all cores that the hosts of virtual machines gave to others."""
+    """The share of all cores that hypervisors gave to other virtual machines."""
     memory_bytes: int
-    """Of all machines. 0: not known."""
+    """The memory of all machines. 0: not known."""
     worker_bytes: float
-    """Memory of a worker."""
+    """The memory of a worker, on average."""
     page_bytes: float
-    """On the wire."""
+    """The bytes of a page on the wire."""
 
     @property
     def lag_s(self) -> float:
-        """How long an answer that had come waited for the main thread, about: as in a queue before
-        somebody who is busy for this part of his time."""
+        """About how long an answer that had arrived waited for the main thread: the mean wait in a
+        queue before a server with this utilisation (M/M/1)."""
         busy = min(self.main_use, 0.999)
         return busy / (1 - busy) * self.main_s
 
     @property
     def slots_used(self) -> float:
-        """The part of its slots that a worker can use: leases take their time to come."""
+        """The share of its slots that a worker can use: the others wait for leases."""
         working = self.slot_time.fetch + self.slot_time.parse
         return working / (working + self.slot_time.frontier) if working else 1.0
 
     @property
     def is_cpu_short(self) -> bool:
-        """Whether main threads have all they can do."""
+        """Whether main threads are too busy to do more."""
         return self.main_use >= 0.85
 
     def share(self, cause: Cause) -> float:
-        """The part of the slots' time that a cause has."""
+        """The share of the slots' time that was spent on a cause."""
         return self.slot_time.share(cause)
 
 
 def fleet_seen(pulses: Sequence[Pulse]) -> FleetSeen | None:
-    """What the workers say of the last minute. None if they say nothing, or did nothing."""
-    told = [(pulse, pulse.lately) for pulse in pulses if _says_enough(pulse)]
-    known: list[Told] = [(pulse, work) for pulse, work in told if work is not None]
+    """Sum up the last minute of all workers. None if no task has ended, or none has figures."""
+    recent = [(pulse, pulse.lately) for pulse in pulses if _has_figures(pulse)]
+    known: list[tuple[Pulse, Work]] = [(pulse, work) for pulse, work in recent if work is not None]
     ended = sum(work.ended for _, work in known)
     if not ended:
         return None
@@ -114,6 +112,7 @@ def fleet_seen(pulses: Sequence[Pulse]) -> FleetSeen | None:
     )
 
 
-def _says_enough(pulse: Pulse) -> bool:
-    """One that has just begun says nothing yet, one of an earlier version never does."""
+def _has_figures(pulse: Pulse) -> bool:
+    """Whether a worker reports figures that can be used. One that has just started does not, nor
+    does one of an earlier version."""
     return pulse.lately is not None and pulse.lately.seconds >= 1.0 and pulse.slots > 0

@@ -1,4 +1,4 @@
-"""How a crawl stands, in the few numbers that decide how long it takes. Pure: read off a look."""
+"""Reduces a look at a crawl to the figures that decide how long it takes. Pure."""
 
 from __future__ import annotations
 
@@ -7,79 +7,81 @@ import msgspec
 from shoal.core.exits import LaneState, PoolState
 from shoal.core.policy import Rate, parse_rate
 from shoal.frontier.values import Chain, CrawlState, Host, Pulse, Stats
-from shoal.insight.advise.left import HostWork, PoolWork, hosts_left, pools_left
 from shoal.insight.advise.seen import FleetSeen, fleet_seen
+from shoal.insight.advise.work_left import HostWork, PoolWork, hosts_left, pools_left
 from shoal.insight.status import elapsed_s
 
 ENOUGH_S, ENOUGH_PAGES = 60.0, 200
-"""After so long, or so many pages, there is enough to go by."""
+"""A forecast needs a crawl of this age, or with this many pages."""
 ENOUGH_ENDED = 30
-"""So many tasks that end between two looks say how fast they do, and how many new ones they add."""
+"""How many tasks must end between two looks to measure the speed in between. `see` looks again
+until they have, so that growth is measured over as many."""
 GROWING = 0.9
-"""Where a page leads to so many new ones, or more, no end can be said."""
+"""If each page leads to this many new ones or more, no end can be forecast."""
 
 
 class Look(msgspec.Struct, kw_only=True, frozen=True):
-    """A crawl at one moment, as the frontier tells it."""
+    """A crawl at one moment, as the frontier reports it."""
 
     at: float
     stats: Stats
     workers: list[Pulse] = []
     hosts: list[Host] = []
-    """Those with the most work left."""
+    """The hosts with the most work left."""
     are_all_hosts: bool = True
-    """Whether there are no others with work left."""
+    """Whether these are all hosts with work left."""
     chains: list[Chain] = []
     pools: list[PoolState] = []
     lanes: list[LaneState] = []
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
-    """A crawl that is to be brought to its end."""
+    """The figures of a crawl from which its end is forecast."""
 
     at: float
     state: CrawlState
     elapsed_s: float
     ended: int
     per_s: float
-    """Pages per second, in the last seconds: the best that was seen."""
+    """Pages per second in the last seconds: the higher of two measurements."""
     remaining: int
-    """Tasks to go, as far as they are known."""
+    """Known tasks that have not ended, as far as `max_pages` lets them be fetched."""
     beyond: int
-    """Tasks that wait, and are left out because of `max_pages`."""
+    """Tasks that have not ended, but are left out because of `max_pages`."""
     has_inbox: bool
+    """Whether seeds wait in the inbox."""
     growth: float | None
-    """New tasks for each that has ended, lately. None: nobody has looked twice."""
+    """New tasks per task that has ended, lately. None: not known."""
     rate: Rate
     room: int
-    """Requests in flight per host."""
+    """How many requests a host may have in flight."""
     hosts: list[HostWork]
     chains: list[Chain]
     pools: list[PoolWork]
     others: float
-    """Pages of hosts, or chains, that are not listed."""
+    """Pages at hosts and in chains that are not listed."""
     broken: int
-    """Hosts that are only probed. Their pages are left out: either they answer again, or their
-    tasks die."""
+    """How many hosts are only probed. Their pages are left out: either these hosts answer again, or
+    their tasks die."""
     fleet: FleetSeen | None
-    """None: nobody works on it, or nobody who says enough."""
+    """None if no worker reports figures."""
     crawl: str = ""
     workers: int = 0
-    """Those that were heard of lately."""
+    """How many workers were heard of lately."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to do."""
+        """Whether there is nothing to do now."""
         return self.state is not CrawlState.RUNNING or not (self.remaining or self.has_inbox)
 
     @property
     def is_growing(self) -> bool:
-        """Whether so many new tasks are found that no end can be said."""
+        """Whether so many new tasks are found that no end can be forecast."""
         return self.growth is not None and self.growth >= GROWING
 
     @property
     def too_early(self) -> str:
-        """Why nothing can be said yet. Empty: it can."""
+        """Why no forecast is possible yet. Empty if it is."""
         if self.fleet is None:
             return "no worker has done anything lately"
         if self.elapsed_s < ENOUGH_S and self.ended < ENOUGH_PAGES:
@@ -88,7 +90,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def situation(look: Look, before: Look | None = None) -> Situation:
-    """What a look says; with one before it, also how fast the frontier grows."""
+    """The situation at a look. With a look before it, also how fast the frontier grows."""
     stats, under_way_s = look.stats, _under_way_s(look)
     growth = _growth(before.stats, stats) if before is not None else None
     remaining = stats.remaining
@@ -119,8 +121,8 @@ def situation(look: Look, before: Look | None = None) -> Situation:
 
 
 def _under_way_s(look: Look) -> float:
-    """How long the crawl has been under way, by the clock that says when it began: that of the
-    frontier, by which workers were heard of. Whoever looks may have another."""
+    """How long the crawl has been under way, by the frontier's clock, if a worker was heard of: the
+    start time and the times of pulses are by that clock, and this machine's may differ."""
     heard_at = max((pulse.at for pulse in look.workers), default=0.0)
     return max(elapsed_s(look.stats, heard_at or look.at), 0.0)
 
@@ -135,7 +137,7 @@ def _growth(before: Stats, now: Stats) -> float | None:
 
 
 def _per_s(before: Look | None, now: Look) -> float:
-    """Pages per second between two looks. 0: too few to say."""
+    """Pages per second between two looks. 0 if too few tasks have ended to tell."""
     if before is None or now.at <= before.at:
         return 0.0
     ended = now.stats.ended - before.stats.ended
@@ -143,17 +145,21 @@ def _per_s(before: Look | None, now: Look) -> float:
 
 
 def _complete(made: Situation, stats: Stats, look: Look) -> Situation:
-    """What is listed, such that it makes up all that is to be done: what waits for a retry is with
-    hosts that are known, and what was not listed is with others."""
+    """Scale the listed work so that it adds up to all that remains.
+
+    Delayed tasks are in no list: they are attributed to the listed hosts, if all hosts are listed.
+    If not, the rest is attributed to `others`.
+    """
     chained = sum(chain.left for chain in made.chains)
     in_pools = sum(pool.pages for pool in made.pools)
     broken = sum(host.waiting + host.leased for host in look.hosts if host.is_broken)
     at_hosts = max(stats.remaining - chained - in_pools - broken, 0)
     listed = sum(host.pages for host in made.hosts)
-    # The first task of each chain is with its host; so are more, where chains are not all listed.
+    # `listed` may exceed `at_hosts`: the first task of each chain is in its host's queue as well.
+    # Tasks of chains that are not listed count as those of hosts.
     factor = at_hosts / listed if listed and (look.are_all_hosts or at_hosts < listed) else 1.0
     others = max(at_hosts - listed * factor, 0.0)
-    # Beyond max_pages nothing is done; what is found is done as well.
+    # Pages beyond max_pages are never fetched. New tasks are fetched as well.
     part = made.remaining / stats.remaining if stats.remaining else 1.0
     if made.growth and not made.is_growing and stats.rules.max_pages is None:
         part /= 1 - made.growth

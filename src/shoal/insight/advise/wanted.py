@@ -1,8 +1,8 @@
-"""How many workers crawls should have, for those who start them elsewhere: Kubernetes, by KEDA or
-from Prometheus.
+"""Tells autoscalers outside of Shoal how many workers crawls should have: Kubernetes, through KEDA
+or from Prometheus.
 
-Since when fewer are enough is known to this process alone. One that takes over begins with those
-that there are, and so lets go of none before its time. It decides when somebody asks.
+It decides when it is asked. Only this process knows since when fewer workers have been enough. A
+process that takes over starts from the present number of workers, so it releases none too early.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ from shoal.insight.advise.situation import Look
 from shoal.insight.sample import Survey
 
 FRESH_S = 5.0
+"""How long a decision is returned again before the next one is made."""
 HOSTS_SEEN = 100
 CRAWLS_KEPT = 500
+"""How many crawls to remember decisions of. Those asked for longest ago are forgotten first."""
 
 
 class WantedWorkers:
-    """The workers that the crawls of a frontier should have."""
+    """Decides how many workers each crawl of a frontier should have."""
 
     def __init__(
         self, frontier: QueriesAndNotes, clock: Callable[[], float] = time.monotonic
@@ -41,13 +43,13 @@ class WantedWorkers:
         self._deciding = asyncio.Lock()
 
     async def of(self, name: str) -> Staffing:
-        """Those of a crawl, or of a schedule's run that is under way: runs have other names each
-        time."""
+        """The decision on a crawl, by its name, or on the run of a schedule that is under way, by
+        the schedule's name: that stays the same, while each run has another."""
         runs = [run.crawl for run in await under_way(self._frontier.notes) if run.schedule == name]
         return await self._of(max(runs, default=name))
 
     async def with_workers(self, survey: Survey) -> Survey:
-        """The same look at all crawls, and how many workers each should have."""
+        """A copy of a survey that also tells how many workers each crawl should have."""
         samples = [
             msgspec.structs.replace(sample, wanted=(await self._of(sample.crawl)).workers)
             for sample in survey.samples
@@ -62,11 +64,11 @@ class WantedWorkers:
                 return known
             look = await self._look(crawl)
             staff = Staff(alive=len(look.workers) if look is not None else 0)
-            # With many hosts it takes a while: others are not to wait for it.
+            # In a thread: with many hosts it takes a while, and would block the event loop.
             return await asyncio.to_thread(scaler.decide, look, staff, self._clock())
 
     async def _look(self, crawl: str) -> Look | None:
-        """What there is to see. Of a crawl that does not run, its hosts are of no interest."""
+        """Look at a crawl; None if it does not exist. Hosts are skipped unless it is running."""
         try:
             stats = await self._frontier.stats(crawl)
             if stats.state is CrawlState.RUNNING:

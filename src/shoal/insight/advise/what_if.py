@@ -1,4 +1,4 @@
-"""What people ask for: --what-if workers=8,rate=5/s. Pure."""
+"""Reads what-ifs, changes to a plan: --what-if workers=8,rate=5/s. Pure."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ MOST = 100_000
 
 
 class WhatIf(msgspec.Struct, frozen=True):
-    """How a plan is to be changed."""
+    """Changes to a plan."""
 
     text: str
-    """As it was written."""
+    """The text as it was written."""
     changes: Mapping[str, Any]
-    """Of fields of `Plan`."""
+    """New values of fields of `Plan`."""
 
     @property
-    def beside_workers(self) -> str:
-        """What is to be changed, but for the number of workers. Empty: nothing."""
+    def without_workers(self) -> str:
+        """The text without the number of workers. Empty if nothing else changes."""
         parts = (part.strip() for part in self.text.split(","))
         return ",".join(part for part in parts if not part.startswith("workers"))
 
     def of(self, plan: Plan) -> Plan:
-        """The plan with the changes."""
+        """A copy of the plan with the changes."""
         return msgspec.structs.replace(plan, **self.changes)
 
 
@@ -40,15 +40,15 @@ def parse_what_if(text: str) -> WhatIf:
     changes = dict[str, Any]()
     for part in text.split(","):
         name, _, value = (word.strip() for word in part.partition("="))
-        said = f"what-if {shortened(part.strip())!r}"
+        where = f"what-if {shortened(part.strip())!r}"
         if name not in _KEYS:
-            raise ConfigError(f"{said}: write one of {', '.join(_EXAMPLES)}")
+            raise ConfigError(f"{where}: write one of {', '.join(_EXAMPLES)}")
         field, read = _KEYS[name]
         try:
             changes[field] = read(value)
         except (ValueError, ConfigError):
             example = next(at for at in _EXAMPLES if at.startswith(f"{name}="))
-            raise ConfigError(f"{said}: write, for example, {example}") from None
+            raise ConfigError(f"{where}: write, for example, {example}") from None
     return WhatIf(text.strip(), changes)
 
 
@@ -63,7 +63,7 @@ def _up_to(most: int) -> Callable[[str], int]:
 
 def _fixed_rate(value: str) -> Any:
     rate = parse_rate(value)
-    if rate.auto:  # Nobody knows beforehand how fast that is.
+    if rate.auto:  # How fast that is follows from the hosts' latency, and cannot be forecast.
         raise ValueError(value)
     return rate
 

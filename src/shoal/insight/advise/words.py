@@ -1,12 +1,12 @@
-"""Advice in plain words. Pure."""
+"""Puts advice into plain words. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from shoal.core.ledger import Cause
-from shoal.insight.advise.advice import Advice, Advised, Due, Outcome, Standing
-from shoal.insight.advise.floor import Why
+from shoal.insight.advise.advice import Advice, Advised, Due, Outcome, Readiness
+from shoal.insight.advise.floor import FloorReason
 from shoal.insight.advise.levers import Effect, Lever
 from shoal.insight.advise.model import Forecast, Limit
 from shoal.insight.advise.paces import floor_words, pace_words, rate_of
@@ -17,16 +17,17 @@ from shoal.insight.explain_rows import Row
 from shoal.insight.figures import counted, duration, size, speed
 from shoal.insight.moments import shown_moment
 
-_STANDINGS = {
-    Standing.NEW: "nobody has started it yet; it has seeds: shoal crawl TARGET, or shoal worker",
-    Standing.PAUSED: "it is paused: shoal resume {crawl}, and ask again in a minute",
-    Standing.CANCELLED: "it was cancelled, there is nothing left to do",
-    Standing.FINISHED: "it is finished, there is nothing left to do",
-    Standing.IDLE: "nothing is left to do; it waits for seeds",
-    Standing.SEEDING: "seeds are being read; ask again in a minute",
-    Standing.NO_WORKERS: "no worker is at work: start one, and ask again in a minute",
-    Standing.BROKEN: "all that is left is at {broken} that {do} not answer; workers would not help",
-    Standing.TOO_EARLY: "too early: {why}",
+_NOT_READY = {
+    Readiness.NEW: "nobody has started it yet; it has seeds: shoal crawl TARGET, or shoal worker",
+    Readiness.PAUSED: "it is paused: shoal resume {crawl}, and ask again in a minute",
+    Readiness.CANCELLED: "it was cancelled, there is nothing left to do",
+    Readiness.FINISHED: "it is finished, there is nothing left to do",
+    Readiness.IDLE: "nothing is left to do; it waits for seeds",
+    Readiness.SEEDING: "seeds are being read; ask again in a minute",
+    Readiness.NO_WORKERS: "no worker is at work: start one, and ask again in a minute",
+    Readiness.BROKEN: "all that is left is at {broken} that {do} not answer; workers would not"
+    " help",
+    Readiness.TOO_EARLY: "too early: {why}",
 }
 _LIMITS = {
     Limit.CPU: "workers are busy reading pages, which takes {main_ms:.3g} ms of a core for each",
@@ -39,7 +40,7 @@ _LIMITS = {
     Limit.WORK: "there is nothing to do",
 }
 STOLEN = 0.05
-"""If other virtual machines get so much of the cores, it is worth a word."""
+"""Steal is mentioned if other virtual machines took at least this share of the cores."""
 SLOTS = "all slots are in use"
 _HELP = {
     Lever.CONCURRENCY: "twice the requests at once per worker (--concurrency {slots:.0f})",
@@ -49,14 +50,14 @@ _HELP = {
     Lever.STORES: "results and archive that are twice as fast",
 }
 _OF_HOSTS = (Lever.RATE, Lever.ROOM)
-"""These ask more of hosts."""
+"""Changes that put more load on hosts, which must agree to it."""
 
 
 def rows(advice: Advice, prices: Prices) -> list[Row]:
-    """All of it, as names and sentences."""
+    """All advice, as rows of a name and one or several sentences."""
     situation, advised = advice.situation, advice.advised
     if advised is None:
-        return [("advice", _standing(advice))]
+        return [("advice", _not_ready(advice))]
     return [
         ("left", list(_left(situation))),
         ("limit", limit_words(advised.now, advised.fleet)),
@@ -71,9 +72,9 @@ def rows(advice: Advice, prices: Prices) -> list[Row]:
     ]
 
 
-def _standing(advice: Advice) -> str:
+def _not_ready(advice: Advice) -> str:
     situation = advice.situation
-    if advice.standing is Standing.FINISHED and situation.beyond:
+    if advice.readiness is Readiness.FINISHED and situation.beyond:
         return (
             f"it is finished: {counted(situation.beyond, 'page')} more would go beyond --max-pages;"
             " shoal crawl with a larger one goes on"
@@ -81,7 +82,7 @@ def _standing(advice: Advice) -> str:
     why = situation.too_early
     if situation.fleet is not None:
         why += f"; there is enough to go by after {ENOUGH_S:.0f} s or {ENOUGH_PAGES} pages"
-    return _STANDINGS[advice.standing].format(
+    return _NOT_READY[advice.readiness].format(
         crawl=situation.crawl,
         why=why,
         broken=counted(situation.broken, "host"),
@@ -106,7 +107,7 @@ def _left(situation: Situation) -> Iterator[str]:
 
 
 def limit_words(outcome: Outcome, fleet: FleetSeen) -> str:
-    """What keeps a plan from being faster."""
+    """The limit of a plan, in words."""
     limit, plan = outcome.forecast.limit, outcome.forecast.plan
     if limit is Limit.SLOTS:
         each = counted(round(plan.slots), "request")
@@ -155,7 +156,7 @@ def _helps(advised: Advised) -> Iterator[str]:
         if effect.helps:
             yield f"{_help(effect)}: {_times(effect)}"
     floor = advised.most.floor
-    if floor is not None and floor.why is Why.REFUSED:
+    if floor is not None and floor.why is FloorReason.REFUSED:
         yield "a lower rate, which the host does not refuse: after each 429 all of us wait"
 
 
@@ -163,8 +164,8 @@ def _help(effect: Effect) -> str:
     plan = effect.forecast.plan
     if effect.lever is Lever.WORKERS:
         return counted(plan.workers, "worker")
-    said = _HELP[effect.lever].format(slots=plan.slots, rate=rate_of(plan.rate), room=plan.room)
-    return f"{said}, if the hosts agree to it" if effect.lever in _OF_HOSTS else said
+    text = _HELP[effect.lever].format(slots=plan.slots, rate=rate_of(plan.rate), room=plan.room)
+    return f"{text}, if the hosts agree to it" if effect.lever in _OF_HOSTS else text
 
 
 def _times(effect: Effect) -> str:
@@ -190,7 +191,7 @@ def _machines(advised: Advised, prices: Prices) -> Iterator[str]:
 
 
 def machine_words(machines: Machines, prices: Prices) -> str:
-    """What the workers should run on."""
+    """The machines that a plan needs, in words."""
     memory = f" and {size(machines.memory_bytes)}" if machines.memory_bytes else ""
     of_each = f"with {counted(machines.cores, 'core')}{memory}"
     match machines.scale:
@@ -212,7 +213,7 @@ def _why_several(machines: Machines, prices: Prices) -> str:
 
 
 def cost_words(outcome: Outcome, prices: Prices) -> str:
-    """What a plan costs."""
+    """The cost of a plan, in words. Empty if nothing has a price."""
     cost = outcome.cost
     if cost is None:
         return ""

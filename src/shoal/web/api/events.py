@@ -11,7 +11,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Meta
 
-from shoal.alerts.kept import alerts_now, alerts_past
+from shoal.alerts.notes import alerts_now, alerts_past
 from shoal.alerts.states import AlertState
 from shoal.coordinator.runs import RUNS, Run, past, schedule_of
 from shoal.core import plaintext

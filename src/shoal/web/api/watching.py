@@ -9,8 +9,8 @@ import msgspec
 from aiohttp import web
 
 from shoal.alerts.config import load_alerts
-from shoal.alerts.kept import alerts_now, alerts_past
 from shoal.alerts.messages import alert_json
+from shoal.alerts.notes import alerts_now, alerts_past
 from shoal.alerts.sending import try_routes
 from shoal.errors import MissingExtra
 from shoal.insight.exposition import scrape

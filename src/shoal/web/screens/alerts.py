@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from aiohttp import web
 
 from shoal.alerts.config import load_alerts
-from shoal.alerts.kept import alerts_now, alerts_past
+from shoal.alerts.notes import alerts_now, alerts_past
 from shoal.alerts.routes import KINDS
 from shoal.alerts.states import AlertState
 from shoal.errors import ConfigError

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 from aiohttp import web
 
-from shoal.alerts.kept import alerts_now
+from shoal.alerts.notes import alerts_now
 from shoal.core import plaintext
 from shoal.errors import StorageError
 from shoal.web.context import Context

@@ -1,8 +1,10 @@
-"""Alerts as they are noted in the frontier, for those who ask and for the next leader.
+"""Stores the states of alerts as notes in the frontier, for queries and for the next leader.
 
-alerts        ALERT/CRAWL -> AlertState   what is pending, firing, or resolved and owed
-alerts-past   MOMENT ALERT/CRAWL -> AlertState   what was resolved, the last 200
-alerts-look   last -> Look                when a leader looked last
+The stored topics:
+
+    alerts       ALERT/CRAWL -> AlertState         pending, firing, or resolved but still owed
+    alerts-past  MOMENT ALERT/CRAWL -> AlertState  the last 200 that were resolved
+    alerts-look  last -> Look                      when a leader last looked
 """
 
 from __future__ import annotations
@@ -22,50 +24,52 @@ MOST_PAST = 200
 
 
 class Look(msgspec.Struct):
-    """A leader has looked at all crawls."""
+    """When a leader looked at all crawls."""
 
     at: Moment
 
 
 async def alerts_now(notes: Notes) -> list[AlertState]:
-    """What is pending, firing, or was resolved this minute; the latest first."""
+    """Alerts that are pending, firing, or just resolved, the latest first."""
     states = (await states_of(notes)).values()
     return sorted(states, key=lambda state: state.since, reverse=True)
 
 
 async def alerts_past(notes: Notes) -> list[AlertState]:
-    """What was resolved, the latest first."""
+    """Alerts that were resolved, the latest first."""
     states = (await read_all(notes, PAST, AlertState)).values()
     return sorted(states, key=lambda state: state.resolved_at or 0.0, reverse=True)
 
 
 async def states_of(notes: Notes) -> dict[str, AlertState]:
-    """The states of all alerts that we know of, by key."""
+    """The states of all alerts by key. Notes with an unknown alert or under a wrong key are
+    skipped: others may have written them."""
     states = await read_all(notes, NOW, AlertState)
     return {key: state for key, state in states.items() if state.alert in ALL and key == state.key}
 
 
 async def last_look(notes: Notes) -> float | None:
-    """When a leader looked last. None: never."""
+    """When a leader last looked. None if never."""
     look = await read(notes, LOOK, LAST, Look)
     return look.at if look else None
 
 
-async def keep(
+async def note_states(
     leader_notes: LeaderNotes, before: dict[str, AlertState], after: dict[str, AlertState]
 ) -> None:
-    """Note what has changed. What was resolved goes to the past. Raises Deposed."""
+    """Write the states that have changed, and remove those that are gone. States that are newly
+    resolved are also added to the past ones. Raises Deposed."""
     for key, state in after.items():
         if before.get(key) != state:
             await leader_notes.write(NOW, key, state)
         was = before.get(key)
         if state.state == "resolved" and (was is None or was.state != "resolved"):
-            await _keep_past(leader_notes, state)
+            await _note_past(leader_notes, state)
     for key in before.keys() - after.keys():
         await leader_notes.write(NOW, key, None)
 
 
-async def _keep_past(leader_notes: LeaderNotes, state: AlertState) -> None:
+async def _note_past(leader_notes: LeaderNotes, state: AlertState) -> None:
     name = f"{state.resolved_at or 0.0:017.3f} {state.key}"
     await leader_notes.write(PAST, name, msgspec.structs.replace(state, owed=[]))
     names = sorted(await leader_notes.notes.all(PAST))

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from shoal.config import Rules
 from shoal.core.ledger import SlotTime, Work
 from shoal.frontier.values import CrawlState, Stats
+from shoal.insight.advise.demand import Demand, demand_of
 from shoal.insight.advise.scaler import Scaler
 from shoal.insight.advise.scaling import Bounds, Staff
 from shoal.insight.advise.situation import Look, situation
-from shoal.insight.advise.wish import Wish, wish
 from support.samples import host, worker
 
 CORES, MEMORY = 4.0, 8 << 30
@@ -53,19 +53,19 @@ def look(
     )
 
 
-def wish_of(seen: Look, before: Look | None = None) -> Wish:
-    return wish(situation(seen, before), is_one_machine=True)
+def demand_at(seen: Look, before: Look | None = None) -> Demand:
+    return demand_of(situation(seen, before), is_one_machine=True)
 
 
 def test_hosts_that_wait_for_workers() -> None:
-    asked = wish_of(look())
+    asked = demand_at(look())
     assert 12 <= asked.workers <= 18
     assert asked.why == f"40 hosts at 1/s wait for workers: {asked.workers} workers would do"
 
 
 def test_hosts_that_allow_no_more() -> None:
-    asked = wish_of(look(hosts=1, waiting=5_000))
-    assert asked == Wish(workers=1, why="1 host at 1/s allows no more: 1 worker would do")
+    asked = demand_at(look(hosts=1, waiting=5_000))
+    assert asked == Demand(workers=1, why="1 host at 1/s allows no more: 1 worker would do")
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_hosts_that_allow_no_more() -> None:
     ],
 )
 def test_nothing_to_do(said: dict[str, Any], why: str) -> None:
-    assert wish_of(look(**said)) == Wish(workers=0, why=why, is_idle=True)
+    assert demand_at(look(**said)) == Demand(workers=0, why=why, is_idle=True)
 
 
 @pytest.mark.parametrize(
@@ -97,21 +97,21 @@ def test_nothing_to_do(said: dict[str, Any], why: str) -> None:
     ],
 )
 def test_one_to_begin_with_where_nothing_can_be_said(said: dict[str, Any]) -> None:
-    asked = wish_of(look(**said))
+    asked = demand_at(look(**said))
     assert (asked.workers, asked.is_idle) == (1, False)
 
 
 def test_a_growing_crawl_gets_what_its_hosts_could_use_if_it_goes_on_so() -> None:
     few: dict[str, Any] = {"waiting": 1}
     before = look(**few, done=900, added=900)
-    assert wish_of(look(**few)).workers == 2, "done in a moment"
+    assert demand_at(look(**few)).workers == 2, "done in a moment"
     grown = look(**few, added=1_200)
-    assert wish_of(grown, before).workers > 8
+    assert demand_at(grown, before).workers > 8
 
 
 def test_a_store_that_is_the_limit() -> None:
     slots = {"fetch": 40.0, "parse": 1.0, "stores": 199.0}
-    asked = wish_of(look(work=busy(slots=slots, save_s=57.0)))
+    asked = demand_at(look(work=busy(slots=slots, save_s=57.0)))
     assert asked.is_capped
     assert asked.workers <= 2
     assert asked.why == "results or the archive are the limit, and more workers would not help"
@@ -121,7 +121,7 @@ def test_cores_of_this_machine_are_a_limit_where_workers_need_them() -> None:
     reading = {"fetch": 100.0, "parse": 60.0, "polite": 80.0}
     work = busy(slots=reading, main_s=55.0, machine_s=230.0)
     seen = situation(look(work=work, workers=4, rules=Rules(rate="none")))
-    here, elsewhere = wish(seen, is_one_machine=True), wish(seen)
+    here, elsewhere = demand_of(seen, is_one_machine=True), demand_of(seen)
     assert here.workers <= 5
     assert elsewhere.workers > 8
     assert elsewhere.why.startswith("reading pages keeps workers busy")
@@ -134,16 +134,16 @@ def test_memory_is_a_limit_even_where_cores_are_idle() -> None:
         small = [replace(at, memory_bytes=memory_bytes, rss_bytes=100 << 20) for at in seen.workers]
         return replace(seen, workers=small)
 
-    assert wish_of(with_memory(8 << 30)).workers > 8
-    assert wish_of(with_memory(1 << 30)).workers == 8, "of ten, for which there is room"
-    full = wish_of(with_memory(400 << 20))
+    assert demand_at(with_memory(8 << 30)).workers > 8
+    assert demand_at(with_memory(1 << 30)).workers == 8, "of ten, for which there is room"
+    full = demand_at(with_memory(400 << 20))
     assert (full.workers, full.why) == (4, "there is memory for no more: 4 workers would do")
-    elsewhere = wish(situation(with_memory(400 << 20)))
+    elsewhere = demand_of(situation(with_memory(400 << 20)))
     assert elsewhere.workers > 8, "new machines bring their own"
 
 
 def test_a_machine_that_is_busy_with_something_else_keeps_nobody_from_starting_more() -> None:
-    assert wish_of(look(work=busy(machine_s=236.0))).workers > 8
+    assert demand_at(look(work=busy(machine_s=236.0))).workers > 8
 
 
 def test_growth_is_read_off_looks_that_are_a_while_apart() -> None:

@@ -1,7 +1,7 @@
-"""How many workers a crawl can use, and why. Pure: read off a situation by the model.
+"""Calculates how many workers a crawl can use now, and why. Pure.
 
-It is no advice yet: what is said here of each look goes up and down. What becomes of it is decided
-in scaling.py.
+The demand goes up and down from look to look. scaling.py decides how the number of workers follows
+it.
 """
 
 from __future__ import annotations
@@ -18,51 +18,52 @@ from shoal.insight.advise.situation import GROWING, Situation
 from shoal.insight.figures import counted, duration
 
 SOON_S = 15.0
-"""What is done so soon is done before more workers are there."""
+"""If the rest of the crawl takes no longer than this, new workers would start too late to help."""
 FEW_S, FEW_PAGES = 10.0, 50
-"""Before that there is nothing to go by. It is less than advice needs: a fleet is changed again in
-a moment."""
+"""A crawl younger than this and with fewer pages has no figures to calculate from. Advice waits for
+longer (`ENOUGH_S`), but the size of a fleet can soon be corrected."""
 GROWS = 1 / (1 - GROWING)
-"""Where no end can be said, so many times as much is expected as is known."""
+"""How many times the known work is expected in all, if a crawl grows so fast that no end can be
+forecast."""
 STORES = (Limit.STORES, Limit.FRONTIER)
 OF_WORKERS = (Limit.SLOTS, Limit.CPU)
-"""What more workers have more of. Some hosts last so long that it makes no difference."""
+"""Limits that more workers raise. If one of them remains and still no more workers are wanted, some
+hosts take so long that more would make no difference."""
 LATER = "more workers would be done hardly sooner"
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
+class Demand(msgspec.Struct, frozen=True, kw_only=True):
     """How many workers a crawl can use."""
 
     workers: int
     why: str
     is_idle: bool = False
-    """There is nothing to do."""
+    """Whether there is nothing to do."""
     is_capped: bool = False
-    """A store is the limit: more workers would only wait for it."""
+    """Whether a store is the limit, so that more workers would only wait for it."""
 
 
-NOT_STARTED = Wish(workers=0, why="nobody has started the crawl", is_idle=True)
+NOT_STARTED = Demand(workers=0, why="nobody has started the crawl", is_idle=True)
 
 
-def wish(seen: Situation, *, is_one_machine: bool = False) -> Wish:
-    """What a situation asks for. `is_one_machine`: more workers would have to do with the machines
-    that there are."""
+def demand_of(seen: Situation, *, is_one_machine: bool = False) -> Demand:
+    """The demand in a situation. `is_one_machine`: more workers have to share one machine."""
     if idle := _idle(seen):
-        return Wish(workers=0, why=idle, is_idle=True)
+        return Demand(workers=0, why=idle, is_idle=True)
     fleet = seen.fleet
     if fleet is None:
-        return Wish(workers=1, why="there is work, and no worker has done anything lately")
+        return Demand(workers=1, why="there is work, and no worker has done anything lately")
     if seen.elapsed_s < FEW_S and seen.ended < FEW_PAGES:
-        return Wish(workers=1, why="there is work, and it is too early to say more")
+        return Demand(workers=1, why="there is work, and it is too early to say more")
     if not seen.remaining:
-        return Wish(workers=1, why="seeds are to be read")
+        return Demand(workers=1, why="seeds are to be read")
     return _modelled(_with_growth(seen), fleet, is_one_machine=is_one_machine)
 
 
 def _idle(seen: Situation) -> str:
-    """Why nothing can be done. Empty: something can."""
+    """Why workers have nothing to do. Empty if they have."""
     if seen.state is CrawlState.FINISHED and seen.has_inbox:
-        return ""  # Workers read it, and the crawl goes on.
+        return ""  # Workers collect the inbox, and the crawl goes on.
     if seen.state is CrawlState.FINISHED and seen.beyond:
         return f"the crawl is finished: --max-pages leaves out {counted(seen.beyond, 'page')}"
     if seen.state is not CrawlState.RUNNING:
@@ -70,7 +71,7 @@ def _idle(seen: Situation) -> str:
     return "nothing is to be done" if seen.is_idle else ""
 
 
-def _modelled(seen: Situation, fleet: FleetSeen, *, is_one_machine: bool) -> Wish:
+def _modelled(seen: Situation, fleet: FleetSeen, *, is_one_machine: bool) -> Demand:
     model = Model(seen, fleet)
     plan = replace(plan_now(seen, fleet), are_machines_fixed=is_one_machine)
     now, best = model.forecast(plan), model.best(plan)
@@ -78,18 +79,18 @@ def _modelled(seen: Situation, fleet: FleetSeen, *, is_one_machine: bool) -> Wis
     limit = Limit.MEMORY if model.most(plan).limit is Limit.MEMORY else best.limit
     if now.limit in STORES:
         why = f"{_why(now.limit, seen)}, and more workers would not help"
-        return Wish(workers=min(workers, fleet.workers), why=why, is_capped=True)
+        return Demand(workers=min(workers, fleet.workers), why=why, is_capped=True)
     if workers <= fleet.workers:
         why = LATER if limit in OF_WORKERS else _why(limit, seen)
     elif now.seconds <= SOON_S:
         workers, why = fleet.workers, f"the rest takes {duration(now.seconds)}"
     else:
         why = _why(now.limit, seen)
-    return Wish(workers=workers, why=f"{why}: {counted(workers, 'worker')} would do")
+    return Demand(workers=workers, why=f"{why}: {counted(workers, 'worker')} would do")
 
 
 def _with_growth(seen: Situation) -> Situation:
-    """With the work that is to be expected: of a frontier that grows, what is known is a part."""
+    """The situation with the work that a growing crawl is expected to find, not only the known."""
     if not seen.is_growing:
         return seen
     return replace(

@@ -1,4 +1,5 @@
-"""What is left to do at hosts, and by exits, and how fast these allow it to be done. Pure."""
+"""Reads off the frontier's reports how many pages are left per host and per pool of exits, and how
+fast hosts and exits allow them to be fetched. Pure."""
 
 from __future__ import annotations
 
@@ -14,43 +15,44 @@ from shoal.core.policy import AUTO_START_S, Rate
 from shoal.frontier.values import Host
 
 REFUSED_TRIES, REFUSED_SHARE = 3, 0.01
-"""A host that has refused so many tries, and such a share of all, and is at it, is asked for too
-much."""
+"""A host is being asked too often if it pauses us, and has refused at least this many tries and at
+least this share of all its tries."""
 
 
 class HostWork(msgspec.Struct, frozen=True):
-    """What a host still has, and what it allows."""
+    """The pages that a host has left, and the pace that it allows."""
 
     name: str
     pages: float
     latency_s: float = 0.0
     crawl_delay_s: float = 0.0
     penalty_s: float = 0.0
-    """The pause that it asked for by 429 or 503, or that its answers led to (`auto`)."""
+    """The pause that it asked for by 429 or 503, or that follows from its latency (`auto`)."""
     served_per_s: float = 0.0
-    """Pages per second that it has served, where it refuses more. 0: it refuses nothing."""
+    """Pages per second that it has served, if it refuses a faster pace. 0: it does not refuse."""
 
 
 class PoolWork(msgspec.Struct, frozen=True):
-    """What waits for exits of a pool, or for accounts of a group."""
+    """The pages that wait for exits of a pool, or for accounts of a group."""
 
     name: str
     pages: float
     hosts: tuple[str, ...]
     usable: int
-    """Exits or accounts that are not out."""
+    """How many exits or accounts are not out."""
     turn_s: float
-    """The time between two requests by one of them to one host, or to any."""
+    """The least time between two requests by one exit or account."""
     at_once: int
-    """Requests in flight by one of them."""
+    """How many requests one exit or account may have in flight."""
     per_gb: float = 0.0
+    """The price of a gigabyte."""
     per_request: float = 0.0
-    """What it costs."""
+    """The price of a request."""
 
 
 def turn_s(host: HostWork, rate: Rate) -> float:
-    """The time between two requests to a host."""
-    if host.served_per_s:  # Its pause goes up and down: it serves no more than it has served.
+    """The least time between two requests to a host."""
+    if host.served_per_s:  # Its penalty goes up and down; what it has served so far is reliable.
         return max(rate.interval_s, 1 / host.served_per_s, host.crawl_delay_s)
     own_s = host.penalty_s or AUTO_START_S if rate.auto else max(rate.interval_s, host.penalty_s)
     return max(own_s, host.crawl_delay_s)
@@ -59,8 +61,11 @@ def turn_s(host: HostWork, rate: Rate) -> float:
 def hosts_left(
     hosts: Sequence[Host], lanes: Sequence[LaneState], seen_s: float, paused: Collection[str]
 ) -> list[HostWork]:
-    """What hosts have left, of a crawl that has been under way for so long. `paused` are those that
-    had asked for a pause some moments ago."""
+    """The work left at hosts. Those that fail so often that they are only probed are left out.
+
+    `seen_s` is how long the crawl has been under way. `paused` names the hosts that had a penalty
+    at the look before.
+    """
     in_lanes = Counter[str]()
     for lane in lanes:
         in_lanes[lane.host] += lane.waiting
@@ -79,15 +84,15 @@ def hosts_left(
 
 
 def _refuses(host: Host, was_paused: bool) -> bool:
-    """Whether a host answers 429 at the pace at which it is asked. Between two such answers its
-    pause shrinks to nothing, so one look does not tell."""
+    """Whether a host refuses the pace at which it is asked. Its penalty may shrink to nothing
+    between two refusals, so the look before counts as well."""
     refused = host.failures_by_kind.get(FailureKind.BLOCKED, 0)
     enough = max(REFUSED_TRIES, REFUSED_SHARE * (host.done + host.failed))
     return refused >= enough and bool(host.penalty_s or was_paused)
 
 
 def pools_left(pools: Sequence[PoolState], lanes: Sequence[LaneState]) -> list[PoolWork]:
-    """What waits for exits, and for accounts."""
+    """The work that waits for exits and accounts."""
     states = {pool.rules.name: pool for pool in pools}
     of_pool: dict[str, list[LaneState]] = defaultdict(list)
     for lane in lanes:

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.autoscale.purse import BudgetSpent, Purse, per_hour
+from shoal.autoscale.cost_meter import BudgetSpent, CostMeter, per_hour
 from shoal.errors import ConfigError
 
 
 def test_workers_are_paid_for_the_time_that_they_were_there() -> None:
-    purse = Purse(0.6, budget=1.0)
-    purse.pay(10, 5_000.0)
-    purse.pay(10, 5_180.0)
-    assert purse.told == pytest.approx(0.3)
-    purse.pay(0, 100_000.0)
-    assert purse.told == pytest.approx(0.3)
+    cost_meter = CostMeter(0.6, budget=1.0)
+    cost_meter.charge(10, 5_000.0)
+    cost_meter.charge(10, 5_180.0)
+    assert cost_meter.spent == pytest.approx(0.3)
+    cost_meter.charge(0, 100_000.0)
+    assert cost_meter.spent == pytest.approx(0.3)
     with pytest.raises(BudgetSpent, match="the budget of 1 is spent"):
-        purse.pay(10, 100_420.0)
+        cost_meter.charge(10, 100_420.0)
 
 
 def test_without_a_price_nothing_is_told() -> None:
-    purse = Purse()
-    purse.pay(1, 0.0)
-    purse.pay(1, 3600.0)
-    assert purse.told is None
+    cost_meter = CostMeter()
+    cost_meter.charge(1, 0.0)
+    cost_meter.charge(1, 3600.0)
+    assert cost_meter.spent is None
 
 
 def test_prices_are_by_the_hour() -> None:

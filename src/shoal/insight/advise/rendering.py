@@ -1,4 +1,4 @@
-"""Advice for scripts, and as tables. Pure."""
+"""Renders advice as JSON for scripts, and what-ifs as rows of a table. Pure."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ WHAT_IF_COLUMNS = ("what if", "workers", "pages/s", "time", "enough workers", "l
 
 
 def advice_json(advice: Advice, prices: Prices) -> dict[str, Any]:
-    """All of it."""
+    """All advice on a crawl."""
     situation, advised = advice.situation, advice.advised
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "crawl": situation.crawl,
         "at": situation.at,
-        "standing": advice.standing,
+        "standing": advice.readiness,
         "remaining": situation.remaining,
         "growth": situation.growth,
         "is_growing": situation.is_growing,
         "broken_hosts": situation.broken,
         "words": dict(rows(advice, prices)),
     }
-    return told | (_advised(advised, prices) if advised is not None else {})
+    return fields | (_advised(advised, prices) if advised is not None else {})
 
 
 def _advised(advised: Advised, prices: Prices) -> dict[str, Any]:
@@ -84,7 +84,8 @@ def _finite(seconds: float) -> float | None:
 
 
 def what_if_rows(advice: Advice, prices: Prices) -> list[tuple[str, ...]]:
-    """What was asked for, below the crawl as it is, with costs where there are prices."""
+    """A row for the crawl as it is and one for each what-if. The last column is the cost, if there
+    are prices."""
     if advice.advised is None:
         return []
     fleet = advice.advised.fleet
