@@ -10,7 +10,7 @@ import msgspec
 
 from shoal import config
 from shoal.alerts.conditions import ALL
-from shoal.alerts.limits import Limits
+from shoal.alerts.limits import LONGEST_LOOK_BACK, LOOKING_BACK, Limits
 from shoal.alerts.routes import Route, read_route
 from shoal.config import ALERTS, CONFIG_FILE, Duration
 from shoal.core.fields import Struct, checked
@@ -119,7 +119,11 @@ def _table(value: Any, where: str) -> dict[str, Any]:
 
 
 def _check_limits(table: Mapping[str, Any], where: str) -> None:
-    for name in _checked(table, Limits, where).off:
+    limits = _checked(table, Limits, where)
+    for name in LOOKING_BACK:
+        if parse_duration(value := getattr(limits, name)) > parse_duration(LONGEST_LOOK_BACK):
+            raise ConfigError(f"{where}]: {name}: at most {LONGEST_LOOK_BACK}, got {value!r}")
+    for name in limits.off:
         if name not in ALL:
             raise ConfigError(f"{where}]: off: {name!r} is none of {', '.join(ALL)}")
 

@@ -9,6 +9,11 @@ from msgspec import Meta
 
 from shoal.config import Duration
 
+LONGEST_LOOK_BACK = "2h"
+"""How far the points of a crawl that the leader has at hand reach back: see insight/history.py."""
+LOOKING_BACK = ("growing", "stalled")
+"""The limits that compare with a point so long ago."""
+
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 
