@@ -140,6 +140,12 @@ METRICS = (
         lambda sample: sample.stats.inbox,
     ),
     of_crawls(
+        "missing_tasks",
+        "gauge",
+        "Tasks that the broker should have and does not have.",
+        lambda sample: sample.stats.missing,
+    ),
+    of_crawls(
         "retries_total",
         "counter",
         "Tries that failed and are made again.",
