@@ -80,7 +80,7 @@ METRICS = (
     of_all(
         "crawls_left_out",
         "gauge",
-        "Crawls that are not told of, because there are too many.",
+        "Crawls without metrics here, because there are too many.",
         lambda survey: survey.left_out,
     ),
     by("state", "crawl_state", "gauge", "1 for the state that the crawl is in.", _states),
@@ -111,10 +111,16 @@ METRICS = (
     of_crawls(
         "banned_accounts",
         "gauge",
-        "Accounts of its sessions whose logins failed until nobody tried again.",
+        "Accounts whose logins failed so often that they are no longer tried.",
         lambda sample: float(len(sample.banned)) if sample.stats.rules.sessions else None,
     ),
-    by("state", "tasks", "gauge", "Tasks that have not ended, and dead ones, by state.", _tasks),
+    by(
+        "state",
+        "tasks",
+        "gauge",
+        "Tasks by state: those that have not ended, and dead ones.",
+        _tasks,
+    ),
     of_crawls(
         "tasks_added_total",
         "counter",
@@ -136,7 +142,7 @@ METRICS = (
     of_crawls(
         "inbox_tasks",
         "gauge",
-        "Seeds that others have left and nobody has looked at yet.",
+        "Seeds in the inbox that no worker has taken in yet.",
         lambda sample: sample.stats.inbox,
     ),
     of_crawls(
@@ -148,7 +154,7 @@ METRICS = (
     of_crawls(
         "retries_total",
         "counter",
-        "Tries that failed and are made again.",
+        "Failed tries that were repeated.",
         lambda sample: sample.stats.retries,
     ),
     by(
@@ -162,7 +168,7 @@ METRICS = (
         "name",
         "spider_count_total",
         "counter",
-        "What the spider counts itself, by name.",
+        "The spider's own counters, by name.",
         lambda sample: sample.stats.own_counts.items(),
     ),
     of_crawls(
@@ -246,7 +252,7 @@ METRICS = (
     of_crawls(
         "workers",
         "gauge",
-        "Workers that were heard of in the last 15 seconds.",
+        "Workers that reported in the last 15 seconds.",
         lambda sample: len(sample.workers),
     ),
     of_crawls(
@@ -264,7 +270,7 @@ METRICS = (
     of_workers(
         "worker_requests_in_flight",
         "gauge",
-        "Requests that the worker waits for.",
+        "Requests that the worker has sent and whose answers it awaits.",
         lambda worker: worker.in_flight,
     ),
     of_workers(
@@ -326,7 +332,7 @@ METRICS = (
     of_hosts(
         "host_latency_seconds",
         "gauge",
-        "How long the host takes to answer, recently.",
+        "How long the host took to answer recently.",
         lambda host: host.latency_s,
     ),
     of_hosts(

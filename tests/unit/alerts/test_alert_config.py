@@ -85,7 +85,10 @@ def test_routes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("[alerts]\nstalled = 'soon'", "[alerts]: stalled: not a time span: 'soon'"),
         ("[alerts]\nevery = 'x'", "[alerts]: every: not a time span"),
         ("[alerts]\nstalled = '3h'", "[alerts]: stalled: at most 2h, got '3h'"),
-        ("[alerts.crawls.shop]\ngrowing = '1d'", "[alerts.crawls.shop]: growing: at most 2h, got '1d'"),
+        (
+            "[alerts.crawls.shop]\ngrowing = '1d'",
+            "[alerts.crawls.shop]: growing: at most 2h, got '1d'",
+        ),
         ("[alerts]\noff = ['stall']", "[alerts]: off: 'stall' is none of queue_grows, "),
         ("[alerts.crawls]\nshop = 1", "[alerts.crawls.shop]: expected a table, got int"),
         ("[alerts.crawls.shop]\ndead = 2", "[alerts.crawls.shop]: dead must be a number"),
