@@ -1,4 +1,4 @@
-"""How crawls have gone lately, as those saw it who looked: for charts, in memory."""
+"""Remembers the recent speeds of crawls, in memory, for charts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CRAWLS_KEPT = 300
 
 
 class Moment(NamedTuple):
-    """A crawl's counters at a moment."""
+    """A crawl's counters at one time."""
 
     at: float
     tried: int
@@ -23,7 +23,7 @@ class Moment(NamedTuple):
 
 
 class Speed(NamedTuple):
-    """What a chart shows of a moment."""
+    """What charts show of a crawl at one time."""
 
     at: float
     pages_per_s: float
@@ -32,13 +32,16 @@ class Speed(NamedTuple):
 
 
 class Courses:
-    """The last quarter of an hour of some crawls. Bounded: those nobody looks at are forgotten."""
+    """The speeds of the crawls that were looked at in the last quarter of an hour.
+
+    Keeps `CRAWLS_KEPT` crawls, and forgets those that nobody has looked at for longest.
+    """
 
     def __init__(self) -> None:
         self._courses: OrderedDict[str, deque[Moment]] = OrderedDict()
 
     def note(self, stats: Stats, now: float) -> None:
-        """Keep how a crawl stands, unless that was done a moment ago."""
+        """Keep a crawl's counters, unless that was done less than `EVERY_S` ago."""
         course = self._courses.setdefault(stats.crawl, deque(maxlen=int(KEPT_S / EVERY_S)))
         self._courses.move_to_end(stats.crawl)
         while len(self._courses) > CRAWLS_KEPT:
@@ -48,12 +51,12 @@ class Courses:
         if course and now - course[-1].at < EVERY_S:
             return
         moment = Moment(now, stats.tried, stats.retries + stats.dead, stats.remaining)
-        if course and moment.tried < course[-1].tried:  # Started over, or dead ones are retried.
+        if course and moment.tried < course[-1].tried:  # Started over, or dead tasks are retried.
             course.clear()
         course.append(moment)
 
     def of(self, crawl: str, since: float = 0.0) -> list[Speed]:
-        """The speeds of a crawl between the moments that are kept."""
+        """The speeds of a crawl between the kept samples, oldest first."""
         course = self._courses.get(crawl, ())
         return [
             Speed(

@@ -1,8 +1,9 @@
-"""Asks the frontier for those who look: at most once a second for each question, and not at all
-while nobody looks. Who asks meanwhile gets the answer that is there, or the one that is coming.
+"""Asks the frontier on behalf of all clients: each question at most once a second.
 
-A question that takes long is asked less often: however many crawls there are, most of the time the
-frontier is left to those who work."""
+Clients that ask meanwhile share the last answer, or the one that is under way. Without clients the
+frontier is not asked at all. A slow question is asked less often, so that however many crawls there
+are, most of the frontier's time is left to workers.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from shoal.web.course import Courses
 
 FRESH_S = 1.0
 REST = 4
-"""An answer is kept for so many times what it took to get it."""
+"""An answer that took t seconds to get is kept for `REST` * t, at most `LONGEST_REST_S`."""
 LONGEST_REST_S = 30.0
 ANSWERS_KEPT = 500
 
@@ -27,7 +28,7 @@ T = TypeVar("T")
 
 
 class _Answer:
-    """An answer that is there, or is coming."""
+    """An answer that has arrived, or is under way."""
 
     def __init__(
         self, coming: asyncio.Task[Any], fresh_s: float, clock: Callable[[], float]
@@ -40,12 +41,13 @@ class _Answer:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether nobody has to ask again yet."""
+        """Whether the answer may be used: it is under way, or recent enough."""
         return not self.coming.done() or self._clock() < self._fresh_until
 
     def _came(self, task: asyncio.Task[Any]) -> None:
         now = self._clock()
-        if task.cancelled() or task.exception() is not None:  # Nobody may be left to hear of it.
+        # Calling exception() also keeps asyncio from logging it, if every client has left.
+        if task.cancelled() or task.exception() is not None:
             self._fresh_until = now + FRESH_S
         else:
             rest_s = min(REST * (now - self._asked_at), LONGEST_REST_S)
@@ -53,7 +55,7 @@ class _Answer:
 
 
 class Sampler:
-    """Answers that all who look share."""
+    """Caches answers of the frontier, which all clients share."""
 
     def __init__(
         self, frontier: QueriesAndNotes, clock: Callable[[], float] = time.monotonic
@@ -66,8 +68,8 @@ class Sampler:
     async def ask(
         self, question: Hashable, look: Callable[[], Awaitable[T]], fresh_s: float = FRESH_S
     ) -> T:
-        """The answer to a question, as old as `fresh_s` at most if it is quick to get. What it
-        raises is shared, too."""
+        """The answer to a question, at most `fresh_s` old unless it is slow to get (see `REST`).
+        Errors are shared, too."""
         known = self._answers.get(question)
         if known is None or not known.is_fresh:
             known = _Answer(asyncio.ensure_future(_called(look)), fresh_s, self._clock)
@@ -75,12 +77,12 @@ class Sampler:
             self._answers.move_to_end(question)
             while len(self._answers) > ANSWERS_KEPT:
                 self._answers.popitem(last=False)
-        # Who asked first may go away; the others still want to know.
+        # The client that asked first may disconnect, while others still wait for the answer.
         answer: T = await asyncio.shield(known.coming)
         return answer
 
     def forget(self) -> None:
-        """Somebody has changed something, and wants to see that it is so."""
+        """Drop all answers, because something was changed and the client wants to see that."""
         self._answers.clear()
 
     async def crawls(self) -> list[Stats]:

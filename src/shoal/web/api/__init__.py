@@ -1,4 +1,4 @@
-"""API v1: what programs ask. Its table of routes."""
+"""API v1, for programs: the table of all its routes."""
 
 from __future__ import annotations
 

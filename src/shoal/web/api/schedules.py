@@ -1,4 +1,4 @@
-"""Schedules: what is due, and runs out of turn."""
+"""Lists schedules and their runs, starts runs out of turn, and pauses schedules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def list_schedules(context: Context, request: web.Request) -> web.StreamRe
 
 
 async def list_runs(context: Context, request: web.Request) -> web.StreamResponse:
-    """What became of a schedule's runs, the newest first."""
+    """The past runs of a schedule, the newest first."""
     query, schedule = query_of(request, LimitQuery), schedule_of(context, request)
     runs = await history(context.frontier.notes, schedule.name)
     shown = [run_json(run) for run in runs[: query.limit]]
@@ -38,7 +38,7 @@ async def list_runs(context: Context, request: web.Request) -> web.StreamRespons
 
 
 async def run(context: Context, request: web.Request) -> web.StreamResponse:
-    """Have a schedule run now. With the same Idempotency-Key it is the same run."""
+    """Ask for a run now. Requests with the same Idempotency-Key ask for the same run."""
     key = request.headers.get("Idempotency-Key")
     if key is not None and not 0 < len(key) <= MAX_KEY:
         raise Problem(400, f"Idempotency-Key: 1 to {MAX_KEY} characters")
@@ -46,13 +46,13 @@ async def run(context: Context, request: web.Request) -> web.StreamResponse:
 
 
 async def begun(context: Context, schedule: Schedule, key: str | None = None) -> BegunForm:
-    """Ask for a run."""
+    """Ask for a run of a schedule."""
     crawl = await ask_for_run(context.frontier.notes, schedule, time.time(), key)
     return BegunForm(crawl, await context.frontier.notes.leader() is not None)
 
 
 def resting(is_paused: bool) -> Any:
-    """What pauses or resumes."""
+    """The handler that pauses or resumes a schedule."""
 
     async def rest(context: Context, request: web.Request) -> web.StreamResponse:
         schedule = schedule_of(context, request)
@@ -63,7 +63,7 @@ def resting(is_paused: bool) -> Any:
 
 
 def schedule_of(context: Context, request: web.Request) -> Schedule:
-    """The schedule that the address names. Raises Problem."""
+    """The schedule that the request's path names. Raises Problem if there is none."""
     name = request.match_info["name"]
     schedule = load_schedules(context.folder).get(name)
     if schedule is None:

@@ -1,8 +1,8 @@
-"""Seeds: up to a thousand as JSON, or a stream of lines of any length.
+"""Adds seeds: up to a thousand as JSON, or any number in a stream of lines.
 
-A stream is read as quickly as the frontier takes its tasks: a slow frontier fills the buffers of
-the connection and then the client has to wait. Nothing is kept of what was read, so a request that
-broke is sent again as a whole: what is in already is a duplicate.
+A stream is read only as fast as the frontier accepts tasks. If the frontier is slow, the
+connection's buffers fill and the client has to wait. If a request breaks off, the client sends it
+again from the start: seeds that were added already count as duplicates.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ MAX_SEEDS = 1000
 MAX_LINE_BYTES = 1024 * 1024
 ERRORS_SHOWN = 100
 SILENT_S = 60.0
-"""A client that sends no whole line for so long is not waited for."""
+"""How long to wait for a line to be complete."""
 NOTED_EVERY_S = 60.0
 LINES = ("application/x-ndjson", "application/jsonl", "text/plain")
 
 
 class Seeds(msgspec.Struct, forbid_unknown_fields=True):
-    """Seeds as JSON: addresses, or tasks."""
+    """Seeds as JSON, each still encoded, so that a wrong one does not spoil the others."""
 
     seeds: Annotated[list[msgspec.Raw], Meta(max_length=MAX_SEEDS)]
 
 
 class SeedsForm(msgspec.Struct):
-    """Seeds as JSON: addresses, or tasks."""
+    """Seeds as JSON: URLs or tasks."""
 
     seeds: Annotated[list[str | Task], Meta(min_length=1, max_length=MAX_SEEDS)]
 
 
 class _Bad:
-    """What was wrong with which lines."""
+    """Collects the lines that are wrong. Counts all of them, and keeps the first `ERRORS_SHOWN`."""
 
     def __init__(self) -> None:
         self.line = 0
@@ -59,14 +59,14 @@ class _Bad:
         self.errors: list[LineError] = []
 
     def note(self, reason: Exception) -> None:
-        """The line that was read last is wrong."""
+        """Note that the line that was read last is wrong."""
         self.count += 1
         if len(self.errors) < ERRORS_SHOWN:
             self.errors.append(LineError(self.line, str(reason)))
 
 
 async def seed(context: Context, request: web.Request) -> web.StreamResponse:
-    """Add seeds to a crawl, which need not have been started yet."""
+    """Add seeds to a crawl, which need not exist yet."""
     crawl, bad = crawl_of(request), _Bad()
     if request.content_type in LINES:
         with context.seedings.one():
@@ -80,12 +80,12 @@ async def seed(context: Context, request: web.Request) -> web.StreamResponse:
 async def added_to(
     context: Context, crawl: str, seeds: AsyncIterator[bytes], bad: _Bad | None = None
 ) -> SeededForm:
-    """Add them. Raises Problem if not one of them is good."""
+    """Add seeds to a crawl. Raises Problem if every seed is wrong, or if the crawl takes none."""
     bad = bad or _Bad()
     try:
         rules = await _rules(context, crawl)
         added = await add_all(context.frontier, crawl, _tasks(seeds, bad), rules, bad.note)
-    except ConfigError as error:  # The crawl was cancelled, or its name is none.
+    except ConfigError as error:  # The crawl was cancelled, or its name is not valid.
         raise Problem(409, str(error)) from None
     if bad.count and added == Added():
         raise Problem(422, "not one seed is good", errors=bad.errors, bad=bad.count)
@@ -120,13 +120,13 @@ async def _tasks(seeds: AsyncIterator[bytes], bad: _Bad) -> AsyncIterator[Task]:
 
 
 async def _each(given: list[msgspec.Raw]) -> AsyncIterator[bytes]:
-    """Each as a line."""
+    """Yield each encoded seed as a line."""
     for one in given:
         yield bytes(one)
 
 
 async def each_line(lines: Sequence[str]) -> AsyncIterator[bytes]:
-    """Lines that are at hand."""
+    """Yield each line, encoded."""
     for line in lines:
         yield line.encode("utf-8", "replace")
 
@@ -134,7 +134,7 @@ async def each_line(lines: Sequence[str]) -> AsyncIterator[bytes]:
 async def lines_of(
     content: StreamReader, bad: _Bad, connection: Connection
 ) -> AsyncIterator[bytes]:
-    """The lines of a body, one after the other. Raises Problem for one without an end."""
+    """The lines of a body, one after the other. Raises Problem for one that is too long or slow."""
     rest = bytearray()
     while not content.at_eof():
         lines = await _more(content, rest, bad, connection)
@@ -147,8 +147,11 @@ async def lines_of(
 async def _more(
     content: StreamReader, rest: bytearray, bad: _Bad, connection: Connection
 ) -> list[bytes]:
-    """The next lines that are whole; what has come of the one after them is the rest. A client that
-    sends a line byte by byte is not waited for."""
+    """Read until at least one line is complete, and return all complete ones.
+
+    `rest` is the beginning of an incomplete line, before and after. Raises Problem if no line is
+    complete within `SILENT_S`, even if the client sends it byte by byte.
+    """
     try:
         with connection.waiting():
             async with asyncio.timeout(SILENT_S):

@@ -1,4 +1,4 @@
-"""Screens: what people see. Their table of routes."""
+"""The dashboard, for people: the table of routes of all its screens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people do to a crawl: steer it, seed it, forget it."""
+"""Handles what people do to a crawl: pause, resume, cancel, seed and forget it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from shoal.web.screens.confirming import Question, ask, back_to
 from shoal.web.screens.pages import page
 
 MADE = "made"
-"""The field that tells a crawl from another one of the same name: when it was made."""
+"""The form field with the crawl's creation time, which differs if it was started over."""
 
 
 def steering(action: Control) -> Any:
-    """What pauses or resumes, and goes back to the crawl."""
+    """The handler that pauses or resumes a crawl, and goes back to its page."""
 
     async def steer(context: Context, request: web.Request) -> web.StreamResponse:
         crawl = crawl_of(request)
@@ -32,7 +32,7 @@ def steering(action: Control) -> Any:
 
 
 async def ask_cancel(context: Context, request: web.Request) -> web.StreamResponse:
-    """How much would be dropped."""
+    """Ask for confirmation, with the number of tasks that would be dropped."""
     crawl = crawl_of(request)
     stats = await context.frontier.stats(crawl)
     if stats.state.over:
@@ -47,7 +47,7 @@ async def ask_cancel(context: Context, request: web.Request) -> web.StreamRespon
 
 
 async def cancel(context: Context, request: web.Request) -> web.StreamResponse:
-    """Cancel the crawl that was asked about, and say how much was dropped."""
+    """Cancel the crawl, and show how many tasks were dropped."""
     crawl = crawl_of(request)
     before = await _asked_about(context, request, crawl)
     await control(context, crawl, Control.CANCEL)
@@ -56,7 +56,7 @@ async def cancel(context: Context, request: web.Request) -> web.StreamResponse:
 
 
 async def ask_forget(context: Context, request: web.Request) -> web.StreamResponse:
-    """How much would be forgotten."""
+    """Ask for confirmation, with the number of tasks that would be deleted."""
     crawl = crawl_of(request)
     stats = await context.frontier.stats(crawl)
     if not stats.state.over:
@@ -78,7 +78,7 @@ async def forget_it(context: Context, request: web.Request) -> web.StreamRespons
 
 
 async def _asked_about(context: Context, request: web.Request, crawl: str) -> Stats:
-    """The crawl, if it is the one that somebody was asked about. Raises Problem."""
+    """The crawl's counters. Raises Problem if it was started over since the person was asked."""
     said, stats = (await request.post()).get(MADE), await context.frontier.stats(crawl)
     if said != _made(stats):
         raise Problem(409, f"crawl '{crawl}' was started over since you were asked")
@@ -90,13 +90,13 @@ def _made(stats: Stats) -> str:
 
 
 async def ask_seeds(context: Context, request: web.Request) -> web.StreamResponse:
-    """A form for seeds."""
+    """Show the form for seeds."""
     return await _seed_page(context, request)
 
 
 async def seed(context: Context, request: web.Request) -> web.StreamResponse:
-    """Add the lines of a form. Those that are wrong are shown, with all that was written: what is
-    in already does no harm when it comes again."""
+    """Add the lines of a form. If some are wrong, show these, and keep all lines in the form: seeds
+    that were added already do no harm when they are sent again."""
     crawl = crawl_of(request)
     text = str((await request.post()).get("seeds", ""))
     lines = text.splitlines()

@@ -1,4 +1,4 @@
-"""Workers and hosts of all crawls that are under way."""
+"""The screens of workers and hosts, of all crawls under way."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ HOSTS_OF_ONE = 50
 
 
 async def workers(context: Context, request: web.Request) -> Shown:
-    """Every worker."""
+    """The workers of all crawls under way."""
     found: list[tuple[str, Pulse]] = []
     looked_into, note = await _under_way(context)
     for crawl in looked_into:
         try:
             found += [(crawl, pulse) for pulse in await context.frontier.workers(crawl)]
-        except UnknownCrawl:  # It was forgotten this very moment.
+        except UnknownCrawl:  # It was forgotten since it was listed.
             continue
     rows: list[list[AnyCell]] = [
         _with_crawl(context, crawl, "workers", worker_row(pulse)) for crawl, pulse in found
@@ -45,7 +45,7 @@ async def workers(context: Context, request: web.Request) -> Shown:
 
 
 async def hosts(context: Context, request: web.Request) -> Shown:
-    """The first hosts of every crawl."""
+    """The first hosts of each crawl under way, in one list."""
     order, now = query_of(request, Order).order, time.time()
     found: list[tuple[str, Host]] = []
     looked_into, note = await _under_way(context)
@@ -67,7 +67,7 @@ async def hosts(context: Context, request: web.Request) -> Shown:
 
 
 def _with_crawl(context: Context, crawl: str, tab: str, row: tuple[str, ...]) -> list[AnyCell]:
-    """The row of a crawl's tab, with the crawl behind what the row is about."""
+    """A row of a crawl's tab, with the crawl as its second cell."""
     return [row[0], Cell(crawl, h=context.url("crawls", crawl, tab)), *row[1:]]
 
 
@@ -78,7 +78,7 @@ def _weight(host: Host, order: HostOrder) -> float:
 
 
 async def _under_way(context: Context) -> tuple[list[str], str]:
-    """The crawls that are looked into, and what is to be said if there are more."""
+    """The newest `LOOKED_INTO` crawls under way, and a note if there are more."""
     crawls = [stats.crawl for stats in await context.sampler.crawls() if stats.state.live]
     note = f"Of the newest {LOOKED_INTO} of {len(crawls):,} crawls under way."
     return crawls[:LOOKED_INTO], note if len(crawls) > LOOKED_INTO else ""

@@ -1,4 +1,4 @@
-"""Explain: what became of a URL."""
+"""The screen Explain: what became of a URL."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from shoal.web.screens.pages import page
 
 
 class Question(msgspec.Struct):
-    """Which URL of which crawl."""
+    """Which URL of which crawl to explain."""
 
     crawl: str = ""
     url: str = ""
 
 
 async def look(context: Context, request: web.Request) -> web.Response:
-    """A form to ask with, and the answer."""
+    """The form, and the answer if a crawl and a URL were given."""
     question = query_of(request, Question)
     crawls = [stats.crawl for stats in await context.sampler.crawls()][:500]
     told: list[Explanation] = []

@@ -1,4 +1,4 @@
-"""Schedules: when they are due, how they went, and a run out of turn."""
+"""The screen of schedules: when they are due, their past runs, and buttons to run or pause them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def look(context: Context, request: web.Request) -> Shown:
         last += runs
     last.sort(key=lambda run: run.due_at, reverse=True)
     live.tables["runs"] = table([_row(context, run) for run in last], RUNS)
-    # Who presses a button of this page twice asks for one run.
+    # The key makes a button that is pressed twice ask for only one run.
     more = {"planned": planned, "key": secrets.token_hex(8)}
     return Shown(title="Schedules", live=live, more=more)
 
@@ -72,26 +72,26 @@ def _add(live: Live, number: str, each: Planned, runs: list[Run], now: float) ->
 
 
 def _moment(local: str) -> str:
-    """A moment by the clocks of a schedule's time zone, which is named beside it; seconds only
-    where there are some."""
+    """A time in the schedule's time zone, which the page names beside it. Zero seconds are left
+    out."""
     return local[:19].removesuffix(":00")
 
 
 async def run_now(context: Context, request: web.Request) -> web.StreamResponse:
-    """A run out of turn."""
+    """Ask for a run out of turn."""
     key = str((await request.post()).get("key", ""))[:MAX_KEY] or None
     asked = await begun(context, schedule_of(context, request), key)
     return _back(context, did="run" if asked.is_led else "waits")
 
 
 async def pause(context: Context, request: web.Request) -> web.StreamResponse:
-    """No run until it is resumed."""
+    """Pause a schedule: no run begins until it is resumed."""
     await set_paused(context.frontier.notes, schedule_of(context, request), is_paused=True)
     return _back(context)
 
 
 async def resume(context: Context, request: web.Request) -> web.StreamResponse:
-    """Go on from its next due time."""
+    """Resume a schedule, from its next due time."""
     await set_paused(context.frontier.notes, schedule_of(context, request), is_paused=False)
     return _back(context)
 
