@@ -40,9 +40,9 @@ IDLE_S = 75.0
 so that the client closes them; the server might do so while a request is on its way."""
 UNREAD_S = 60.0
 """How long a client may take to read the part of an answer that fills the buffers."""
-AWAY_S = 1.0
+TURNED_AWAY_S = 1.0
 """How long a client that is turned away has to read the answer."""
-MAX_AWAY = 200
+MAX_TURNED_AWAY = 200
 """Connections being turned away at the same time. More of them are closed without that time."""
 
 
@@ -61,7 +61,7 @@ class Connections:
         self._waiting: dict[Connection, float] = {}
         """Since when each of them waits. The first one has waited longest."""
         self.headers = headers
-        self.away = 0
+        self.turned_away = 0
 
     def __call__(self) -> Connection:
         """Make a connection. This is the protocol factory that `create_server` needs."""
@@ -75,37 +75,37 @@ class Connections:
             **self._options,
         )
 
-    def lets_in(self, connection: Connection) -> bool:
+    def admit(self, connection: Connection) -> bool:
         """Register a connection, if there is a place for it. Returns whether there was."""
-        if len(self._open) >= self._most and not self._has_made_room():
+        if len(self._open) >= self._most and not self._make_room():
             return False
         self._open.add(connection)
         return True
 
-    def _has_made_room(self) -> bool:
-        """End the connection that has waited longest, and return whether there was one."""
+    def _make_room(self) -> bool:
+        """End the connection that has waited longest. Returns whether one could be ended."""
         longest = next(iter(self._waiting), None)
         if longest is None or self._loop.time() - self._waiting[longest] < GRACE_S:
             return False
         longest.abort()
         return True
 
-    def waits(self, connection: Connection) -> None:
+    def mark_waiting(self, connection: Connection) -> None:
         """Note that a connection waits for its client from now on."""
         self._waiting.pop(connection, None)
         if connection in self._open:
             self._waiting[connection] = self._loop.time()
 
-    def works(self, connection: Connection) -> None:
+    def mark_working(self, connection: Connection) -> None:
         """Note that a connection's client waits for the server from now on."""
         self._waiting.pop(connection, None)
 
-    def leaves(self, connection: Connection) -> None:
+    def remove(self, connection: Connection) -> None:
         """Forget a connection that has ended."""
         self._open.discard(connection)
         self._waiting.pop(connection, None)
 
-    def limit_held(self) -> None:
+    def limit_memory(self) -> None:
         """End large connections, longest waiting first, until all hold at most MAX_HELD_BYTES."""
         held = {each: each.held_bytes for each in self._waiting}
         total = sum(held.values())
@@ -120,14 +120,14 @@ class Connections:
 class Connection(web.RequestHandler):
     """One connection, which reports to `Connections` when it waits for its client."""
 
-    __slots__ = ("_ahead", "_all", "_head", "_socket", "_timer")
+    __slots__ = ("_ahead_bytes", "_connections", "_head_bytes", "_socket", "_timer")
 
     def __init__(self, connections: Connections, server: web.Server, **options: Any) -> None:
         super().__init__(server, **options)
-        self._all = connections
-        self._ahead: int | None = None
+        self._connections = connections
+        self._ahead_bytes: int | None = None
         """Bytes of later requests that have arrived. None: the current one is still arriving."""
-        self._head: int | None = 0
+        self._head_bytes: int | None = 0
         """Bytes of a request's headers that have arrived. None: they are complete."""
         self._timer: asyncio.TimerHandle | None = None
         self._socket: asyncio.Transport | None = None
@@ -135,93 +135,95 @@ class Connection(web.RequestHandler):
     @property
     def held_bytes(self) -> int:
         """Memory held for its client: what is left to send, and headers that are not complete."""
-        return (self._socket.get_write_buffer_size() if self._socket else 0) + (self._head or 0)
+        unsent = self._socket.get_write_buffer_size() if self._socket else 0
+        return unsent + (self._head_bytes or 0)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Admit the new connection, or turn it away if there is no place."""
         self._socket = cast(asyncio.Transport, transport)
-        if self._all.lets_in(self):
+        if self._connections.admit(self):
             super().connection_made(transport)
             self._wait(FIRST_S)
             return
-        away = _TurnedAway(self._all)
-        transport.set_protocol(away)
-        away.connection_made(transport)
+        turned_away = _TurnedAway(self._connections)
+        transport.set_protocol(turned_away)
+        turned_away.connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Free the connection's place."""
         self._end_wait()
-        self._all.leaves(self)
+        self._connections.remove(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Count what arrived, end the connection if that is too much, and pass it on."""
-        if self._ahead is not None:
-            self._ahead += len(data)
-            if self._ahead > MAX_AHEAD_BYTES:
+        if self._ahead_bytes is not None:
+            self._ahead_bytes += len(data)
+            if self._ahead_bytes > MAX_AHEAD_BYTES:
                 self.abort()
                 return
-        if self._head is not None:
-            self._head += len(data)  # Part of a body may be counted too, until `begin` is called.
-            if self._head > LARGE_BYTES:
-                self._all.limit_held()
+        if self._head_bytes is not None:
+            # A part of the body may be counted too, until `begin` is called.
+            self._head_bytes += len(data)
+            if self._head_bytes > LARGE_BYTES:
+                self._connections.limit_memory()
         super().data_received(data)
 
     def begin(self, request: web.Request) -> None:
         """Note that a request's headers are complete. Its body may still have to arrive."""
         self._end_wait()
-        self._all.works(self)
-        self._head = None
+        self._connections.mark_working(self)
+        self._head_bytes = None
         if not request.can_read_body:
-            self.has_all()
+            self.request_complete()
 
-    def has_all(self) -> None:
+    def request_complete(self) -> None:
         """Note that the request has arrived completely: further bytes belong to later ones."""
-        self._ahead = 0
+        self._ahead_bytes = 0
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """Within this context, the connection waits for its client. The caller sets a limit."""
-        self._all.waits(self)
+        self._connections.mark_waiting(self)
         try:
             yield
         finally:
-            self._all.works(self)
+            self._connections.mark_working(self)
 
     async def finish_response(self, *args: Any) -> tuple[web.StreamResponse, bool]:
         """Send an answer, then wait for the next request."""
         answered: tuple[web.StreamResponse, bool] = await super().finish_response(*args)
-        self._ahead, self._head = None, 0
+        self._ahead_bytes, self._head_bytes = None, 0
         self._wait(IDLE_S)
         return answered
 
     def handle_error(self, *args: Any, **options: Any) -> web.StreamResponse:
         """The answer to input that is not a valid request."""
         answer = super().handle_error(*args, **options)
-        answer.headers.update(self._all.headers)
+        answer.headers.update(self._connections.headers)
         return answer
 
     def pause_writing(self) -> None:
         """Begin to wait: the client does not read its answer, and the buffer is full."""
         super().pause_writing()
         self._wait(UNREAD_S)
-        self._all.limit_held()
+        self._connections.limit_memory()
 
     def resume_writing(self) -> None:
         """End the wait: the client has read on."""
         super().resume_writing()
         self._end_wait()
-        self._all.works(self)
+        self._connections.mark_working(self)
 
     def abort(self) -> None:
         """Close the connection at once, without waiting for anything to be sent."""
-        self._all.leaves(self)
+        self._connections.remove(self)
         if self._socket is not None:
             self._socket.abort()
 
     def _wait(self, limit_s: float) -> None:
         self._end_wait()
-        self._all.waits(self)
+        self._connections.mark_waiting(self)
         self._timer = self._loop.call_later(limit_s, self.abort)
 
     def _end_wait(self) -> None:
@@ -235,28 +237,28 @@ class _TurnedAway(asyncio.Protocol):
     a reset instead of the answer."""
 
     def __init__(self, connections: Connections) -> None:
-        self._all = connections
+        self._connections = connections
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Send the answer, and leave the client a moment to read it."""
         socket = cast(asyncio.Transport, transport)
-        self._all.away += 1
-        socket.write(_come_again(self._all.headers))
-        if self._all.away > MAX_AWAY:
+        self._connections.turned_away += 1
+        socket.write(_unavailable(self._connections.headers))
+        if self._connections.turned_away > MAX_TURNED_AWAY:
             socket.close()
             return
         socket.write_eof()
-        self._timer = asyncio.get_running_loop().call_later(AWAY_S, socket.abort)
+        self._timer = asyncio.get_running_loop().call_later(TURNED_AWAY_S, socket.abort)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Stop the timer: the client has closed the connection, or its time was over."""
-        self._all.away -= 1
+        self._connections.turned_away -= 1
         if self._timer is not None:
             self._timer.cancel()
 
 
-class AtOnce:
+class ConcurrencyLimit:
     """Limits how many requests of a kind run at the same time. Further ones fail at once: they are
     never queued."""
 
@@ -266,7 +268,7 @@ class AtOnce:
         self._now = 0
 
     @contextmanager
-    def one(self) -> Iterator[None]:
+    def entered(self) -> Iterator[None]:
         """Run one of them in this context. Raises Problem if there are too many."""
         if self._now >= self._most:
             detail = f"there are {self._now} {self._what} under way: come again"
@@ -283,7 +285,7 @@ def connection_of(request: web.Request) -> Connection:
     return cast(Connection, request.protocol)
 
 
-def _come_again(headers: dict[str, str]) -> bytes:
+def _unavailable(headers: dict[str, str]) -> bytes:
     body = encoded(ProblemDetails(status=503, title="Service Unavailable", detail="too many ask"))
     told = {
         **headers,

@@ -13,7 +13,7 @@ from shoal.frontier.port import Frontier
 from shoal.insight.advise.wanted import WantedWorkers
 from shoal.results.port import Results
 from shoal.web.access import Access, Role
-from shoal.web.connections import AtOnce
+from shoal.web.connections import ConcurrencyLimit
 from shoal.web.sampler import Sampler
 
 MAX_EXPORTS = 8
@@ -37,9 +37,9 @@ class Context:
         """The folder of shoal.toml."""
         self.sampler = Sampler(frontier)
         self.wanted = WantedWorkers(frontier)
-        self.exports = AtOnce(MAX_EXPORTS, "exports")
+        self.exports = ConcurrencyLimit(MAX_EXPORTS, "exports")
         self.making_exports = asyncio.Semaphore(EXPORTS_MADE)
-        self.seedings = AtOnce(MAX_SEEDINGS, "streams of seeds")
+        self.seedings = ConcurrencyLimit(MAX_SEEDINGS, "streams of seeds")
         self.check_token: Callable[[web.Request, str], Role] = _nobody
         """Returns a token's role, and counts wrong tokens. Raises Problem. Set by the server."""
 

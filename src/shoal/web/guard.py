@@ -88,7 +88,7 @@ class Guard:
             self._check_role(request, declared)
         if request.method not in SAFE:
             self._check_origin(request)
-        elif _is_fetched_elsewhere(request):
+        elif _is_from_another_site(request):
             raise Problem(403, "not for pages of others")
         _check_encoding(request)
         if not declared.takes_lines:
@@ -139,7 +139,7 @@ class Guard:
         if site in ("same-origin", "none"):
             return
         # Browsers omit Sec-Fetch-Site if the server is not local and has no TLS.
-        if site is None and _is_own(request):
+        if site is None and _is_same_origin(request):
             return
         what = "any word" if self._access.is_open else "a token"
         raise Problem(403, f"not from a page of ours; programs send Authorization: Bearer {what}")
@@ -165,10 +165,10 @@ async def read_body(request: web.Request) -> None:
                 await request.read()
     except TimeoutError:
         raise Problem(408, f"the body took longer than {BODY_WITHIN_S:.0f} s") from None
-    connection.has_all()
+    connection.request_complete()
 
 
-def _is_fetched_elsewhere(request: web.Request) -> bool:
+def _is_from_another_site(request: web.Request) -> bool:
     """Whether a page of another origin made the browser send this request. That page could not read
     the answer, but it could make the server work, for instance export items. Links that people
     click are allowed."""
@@ -184,6 +184,6 @@ def bearer_of(request: web.Request) -> str | None:
     return given.strip() if scheme.lower() == "bearer" and given.strip() else None
 
 
-def _is_own(request: web.Request) -> bool:
+def _is_same_origin(request: web.Request) -> bool:
     origin = urlsplit(request.headers.get("Origin", ""))
     return origin.scheme in ("http", "https") and origin.netloc.lower() == request.host.lower()

@@ -74,7 +74,7 @@ def _handler(context: Context, route: Route) -> Callable[[web.Request], Awaitabl
 
     async def change(request: web.Request) -> web.StreamResponse:
         if is_api:
-            await _check_nothing_more(route, request)
+            await _check_no_ignored_input(route, request)
         try:
             return await route.answer(context, request)
         finally:
@@ -83,7 +83,7 @@ def _handler(context: Context, route: Route) -> Callable[[web.Request], Awaitabl
     return handle if route.role is Role.READ else change
 
 
-async def _check_nothing_more(route: Route, request: web.Request) -> None:
+async def _check_no_ignored_input(route: Route, request: web.Request) -> None:
     """Refuse input that the route would ignore: its sender expects it to matter, for instance a
     `dry_run` in the query. Raises Problem."""
     if request.query:

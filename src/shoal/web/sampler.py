@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 from shoal.frontier.port import QueriesAndNotes
 from shoal.frontier.values import Stats
 from shoal.insight.status import Snapshot, snapshot
-from shoal.web.course import Courses
+from shoal.web.recent_speeds import RecentSpeeds
 
 FRESH_S = 1.0
-REST = 4
-"""An answer that took t seconds to get is kept for `REST` * t, at most `LONGEST_REST_S`."""
-LONGEST_REST_S = 30.0
+KEPT_FACTOR = 4
+"""An answer that took t seconds to get is kept for `KEPT_FACTOR` * t, at most `MAX_KEPT_S`."""
+MAX_KEPT_S = 30.0
 ANSWERS_KEPT = 500
 
 T = TypeVar("T")
@@ -37,20 +37,20 @@ class _Answer:
         self._clock = clock
         self._asked_at = clock()
         self._fresh_until = self._asked_at + fresh_s
-        coming.add_done_callback(self._came)
+        coming.add_done_callback(self._arrived)
 
     @property
     def is_fresh(self) -> bool:
         """Whether the answer may be used: it is under way, or recent enough."""
         return not self.coming.done() or self._clock() < self._fresh_until
 
-    def _came(self, task: asyncio.Task[Any]) -> None:
+    def _arrived(self, task: asyncio.Task[Any]) -> None:
         now = self._clock()
         # Calling exception() also keeps asyncio from logging it, if every client has left.
         if task.cancelled() or task.exception() is not None:
             self._fresh_until = now + FRESH_S
         else:
-            rest_s = min(REST * (now - self._asked_at), LONGEST_REST_S)
+            rest_s = min(KEPT_FACTOR * (now - self._asked_at), MAX_KEPT_S)
             self._fresh_until = max(self._fresh_until, now + rest_s)
 
 
@@ -63,13 +63,13 @@ class Sampler:
         self._frontier = frontier
         self._clock = clock
         self._answers: OrderedDict[Hashable, _Answer] = OrderedDict()
-        self.courses = Courses()
+        self.speeds = RecentSpeeds()
 
     async def ask(
         self, question: Hashable, look: Callable[[], Awaitable[T]], fresh_s: float = FRESH_S
     ) -> T:
-        """The answer to a question, at most `fresh_s` old unless it is slow to get (see `REST`).
-        Errors are shared, too."""
+        """The answer to a question. It is at most `fresh_s` old, unless it is slow to get: see
+        `KEPT_FACTOR`. Errors are shared, too."""
         known = self._answers.get(question)
         if known is None or not known.is_fresh:
             known = _Answer(asyncio.ensure_future(_called(look)), fresh_s, self._clock)
@@ -98,13 +98,13 @@ class Sampler:
         now = time.time()
         for stats in crawls:
             if stats.state.live:
-                self.courses.note(stats, now)
+                self.speeds.note(stats, now)
         return crawls
 
     async def _crawl(self, name: str) -> Snapshot:
         now = time.time()
         seen = await snapshot(self._frontier, name, now)
-        self.courses.note(seen.stats, now)
+        self.speeds.note(seen.stats, now)
         return seen
 
 

@@ -63,7 +63,7 @@ class ExportQuery(msgspec.Struct, forbid_unknown_fields=True):
 async def list_items(context: Context, request: web.Request) -> web.StreamResponse:
     """Items in the order in which they were first stored."""
     query, crawl = query_of(request, ItemsQuery), crawl_of(request)
-    with _told_if_they_pass_through():
+    with _problem_if_not_queryable():
         page = await items_page(context, crawl, query)
     forms = [item_json(item) for item in page.items]
     return json_response(Page(items=forms, total=page.total, cursor=page.cursor))
@@ -98,7 +98,7 @@ def _place_of(cursor: str | None) -> int:
 
 
 @contextmanager
-def _told_if_they_pass_through() -> Iterator[None]:
+def _problem_if_not_queryable() -> Iterator[None]:
     """Answer 501 for a store that cannot be queried, because it only passes results on."""
     try:
         yield
@@ -119,10 +119,10 @@ async def export_items(context: Context, request: web.Request) -> web.StreamResp
     answer."""
     query, crawl = query_of(request, ExportQuery), crawl_of(request)
     since = None if query.since is None else parse_since(query.since, time.time())
-    with _told_if_they_pass_through():
+    with _problem_if_not_queryable():
         await _count(context, crawl, query.kind)
     wanted = Wanted(query.kind, since, query.changed, query.gone)
-    with context.exports.one(), tempfile.TemporaryDirectory() as folder:
+    with context.exports.entered(), tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "items"
         async with context.making_exports:
             await export(context.results, crawl, file, query.format, wanted)

@@ -42,24 +42,24 @@ async def run(context: Context, request: web.Request) -> web.StreamResponse:
     key = request.headers.get("Idempotency-Key")
     if key is not None and not 0 < len(key) <= MAX_KEY:
         raise Problem(400, f"Idempotency-Key: 1 to {MAX_KEY} characters")
-    return json_response(await begun(context, schedule_of(context, request), key), status=202)
+    return json_response(await request_run(context, schedule_of(context, request), key), status=202)
 
 
-async def begun(context: Context, schedule: Schedule, key: str | None = None) -> BegunForm:
+async def request_run(context: Context, schedule: Schedule, key: str | None = None) -> BegunForm:
     """Ask for a run of a schedule."""
     crawl = await ask_for_run(context.frontier.notes, schedule, time.time(), key)
     return BegunForm(crawl, await context.frontier.notes.leader() is not None)
 
 
-def resting(is_paused: bool) -> Any:
+def pausing(is_paused: bool) -> Any:
     """The handler that pauses or resumes a schedule."""
 
-    async def rest(context: Context, request: web.Request) -> web.StreamResponse:
+    async def pause(context: Context, request: web.Request) -> web.StreamResponse:
         schedule = schedule_of(context, request)
         await set_paused(context.frontier.notes, schedule, is_paused=is_paused)
         return json_response(PausedForm(schedule.name, is_paused))
 
-    return rest
+    return pause
 
 
 def schedule_of(context: Context, request: web.Request) -> Schedule:
@@ -100,14 +100,14 @@ ROUTES = (
     Route(
         method="POST",
         path=f"{SCHEDULE}/pause",
-        answer=resting(True),
+        answer=pausing(True),
         summary="Begin no run until it is resumed",
         gives=PausedForm,
     ),
     Route(
         method="POST",
         path=f"{SCHEDULE}/resume",
-        answer=resting(False),
+        answer=pausing(False),
         summary="Go on from its next due time",
         gives=PausedForm,
     ),

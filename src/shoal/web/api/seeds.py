@@ -50,7 +50,7 @@ class SeedsForm(msgspec.Struct):
     seeds: Annotated[list[str | Task], Meta(min_length=1, max_length=MAX_SEEDS)]
 
 
-class _Bad:
+class _BadLines:
     """Collects the lines that are wrong. Counts all of them, and keeps the first `ERRORS_SHOWN`."""
 
     def __init__(self) -> None:
@@ -67,21 +67,21 @@ class _Bad:
 
 async def seed(context: Context, request: web.Request) -> web.StreamResponse:
     """Add seeds to a crawl, which need not exist yet."""
-    crawl, bad = crawl_of(request), _Bad()
+    crawl, bad = crawl_of(request), _BadLines()
     if request.content_type in LINES:
-        with context.seedings.one():
+        with context.seedings.entered():
             lines = lines_of(request.content, bad, connection_of(request))
-            return json_response(await added_to(context, crawl, lines, bad))
+            return json_response(await add_seeds(context, crawl, lines, bad))
     await read_body(request)
     given = (await body_of(request, Seeds)).seeds
-    return json_response(await added_to(context, crawl, _each(given), bad))
+    return json_response(await add_seeds(context, crawl, _each(given), bad))
 
 
-async def added_to(
-    context: Context, crawl: str, seeds: AsyncIterator[bytes], bad: _Bad | None = None
+async def add_seeds(
+    context: Context, crawl: str, seeds: AsyncIterator[bytes], bad: _BadLines | None = None
 ) -> SeededForm:
     """Add seeds to a crawl. Raises Problem if every seed is wrong, or if the crawl takes none."""
-    bad = bad or _Bad()
+    bad = bad or _BadLines()
     try:
         rules = await _rules(context, crawl)
         added = await add_all(context.frontier, crawl, _tasks(seeds, bad), rules, bad.note)
@@ -108,7 +108,7 @@ async def _rules(context: Context, crawl: str) -> Rules:
         return Rules()
 
 
-async def _tasks(seeds: AsyncIterator[bytes], bad: _Bad) -> AsyncIterator[Task]:
+async def _tasks(seeds: AsyncIterator[bytes], bad: _BadLines) -> AsyncIterator[Task]:
     async for text in seeds:
         bad.line += 1
         if text.strip() in (b"", b'""'):
@@ -132,20 +132,20 @@ async def each_line(lines: Sequence[str]) -> AsyncIterator[bytes]:
 
 
 async def lines_of(
-    content: StreamReader, bad: _Bad, connection: Connection
+    content: StreamReader, bad: _BadLines, connection: Connection
 ) -> AsyncIterator[bytes]:
     """The lines of a body, one after the other. Raises Problem for one that is too long or slow."""
     rest = bytearray()
     while not content.at_eof():
-        lines = await _more(content, rest, bad, connection)
+        lines = await _next_lines(content, rest, bad, connection)
         for line in lines:
             yield line
-    connection.has_all()
+    connection.request_complete()
     yield bytes(rest)
 
 
-async def _more(
-    content: StreamReader, rest: bytearray, bad: _Bad, connection: Connection
+async def _next_lines(
+    content: StreamReader, rest: bytearray, bad: _BadLines, connection: Connection
 ) -> list[bytes]:
     """Read until at least one line is complete, and return all complete ones.
 

@@ -13,18 +13,18 @@ from shoal.alerts.routes import KINDS
 from shoal.alerts.states import AlertState
 from shoal.errors import ConfigError
 from shoal.insight.figures import duration
-from shoal.web.api.watching import send_test
+from shoal.web.api.monitoring import send_test
 from shoal.web.context import Context
 from shoal.web.routes import Route
 from shoal.web.screens.live import AnyCell, Cell, Live, table
-from shoal.web.screens.pages import Shown, page, screen
+from shoal.web.screens.pages import ScreenContent, page, screen
 
 MOST = 100
 
 _NAMES = {form: name for name, form in KINDS.items()}
 
 
-async def look(context: Context, request: web.Request) -> Shown:
+async def look(context: Context, request: web.Request) -> ScreenContent:
     """The current and resolved alerts, and the routes of shoal.toml."""
     now, notes = time.time(), context.frontier.notes
     found = sorted(await alerts_now(notes), key=lambda one: one.state != "firing")
@@ -39,7 +39,7 @@ async def look(context: Context, request: web.Request) -> Shown:
     # Somebody may be editing the file. Meanwhile alerts are sent by the last valid routes.
     except ConfigError as error:
         wrong = str(error)
-    return Shown(title="Alerts", live=live, more={"routes": routes, "wrong": wrong})
+    return ScreenContent(title="Alerts", live=live, more={"routes": routes, "wrong": wrong})
 
 
 def _row(context: Context, one: AlertState, now: float) -> list[AnyCell]:

@@ -9,7 +9,7 @@ import msgspec
 from shoal.insight.history import SPANS_S, history
 from shoal.web import charts
 from shoal.web.context import Context
-from shoal.web.course import Speed
+from shoal.web.recent_speeds import Speed
 
 GAP_S = 180.0
 """Points that are further apart than this are not joined by a line."""
@@ -64,7 +64,7 @@ async def _speeds(context: Context, crawl: str, span: str, now: float) -> list[S
         return [Speed(one.at, one.pages_per_s, one.failures_per_s, one.queue) for one in points]
 
     minutes = await context.sampler.ask(("minutes", crawl, span), kept, MINUTES_FRESH_S)
-    seen = context.sampler.courses.of(crawl, now - SPANS_S[span])
+    seen = context.sampler.speeds.of(crawl, now - SPANS_S[span])
     if span != "15m":  # These charts are too coarse to show more than a point a minute.
         return [*minutes, *(one for one in seen if not minutes or one.at > minutes[-1].at)]
     return [*(one for one in minutes if not seen or one.at < seen[0].at), *seen]

@@ -24,7 +24,7 @@ from shoal.web.screens.charting import Span, charts_of
 from shoal.web.screens.crawl_head import AddTab, look_at_tab
 from shoal.web.screens.crawl_tasks import active, failures, items
 from shoal.web.screens.live import Cell, Live, TableRows, capped, table
-from shoal.web.screens.pages import Shown, screen
+from shoal.web.screens.pages import ScreenContent, screen
 
 HOSTS = 100
 WORKERS = 200
@@ -142,7 +142,7 @@ def _value(value: Any) -> str:
 
 
 def _tab(tab: str, add: AddTab) -> tuple[Any, ...]:
-    async def look(context: Context, request: web.Request) -> Shown:
+    async def look(context: Context, request: web.Request) -> ScreenContent:
         return await look_at_tab(context, request, tab, add)
 
     path = "/crawls/{crawl}" + (f"/{tab}" if tab else "")

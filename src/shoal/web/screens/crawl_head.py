@@ -25,7 +25,7 @@ from shoal.web.api.crawls import crawl_of
 from shoal.web.context import Context
 from shoal.web.screens.crawls import share_ended
 from shoal.web.screens.live import Live
-from shoal.web.screens.pages import Shown
+from shoal.web.screens.pages import ScreenContent
 
 DAY_S = 86_400.0
 TABS = ("", "hosts", "workers", "failures", "active", "items", "exits", "sessions", "rules")
@@ -36,14 +36,16 @@ COUNTED = {"workers": "workers", "failures": "failed", "active": "leased", "item
 AddTab = Callable[[Context, web.Request, Snapshot, Live], Awaitable[dict[str, Any]]]
 
 
-async def look_at_tab(context: Context, request: web.Request, tab: str, add: AddTab) -> Shown:
+async def look_at_tab(
+    context: Context, request: web.Request, tab: str, add: AddTab
+) -> ScreenContent:
     """A crawl's head, and what `add` puts into this tab."""
     crawl, now = crawl_of(request), time.time()
     seen = await context.sampler.crawl(crawl)
     live = head(seen, now)
     more = await add(context, request, seen, live)
     tabs = [one for one in TABS if _has(one, seen)]
-    return Shown(
+    return ScreenContent(
         title=crawl,
         live=live,
         more={

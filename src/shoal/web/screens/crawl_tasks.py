@@ -15,7 +15,7 @@ from shoal.web.api.dead import DeadQuery, dead_page
 from shoal.web.api.export import ItemsQuery, items_page
 from shoal.web.context import Context
 from shoal.web.problems import Problem
-from shoal.web.screens.live import Cell, Live, TableRows, also, capped, table
+from shoal.web.screens.live import Cell, Live, TableRows, capped, table, with_note
 
 ACTIVE = 100
 SHOWN = 50
@@ -55,7 +55,7 @@ def _causes(seen: Snapshot) -> TableRows:
     ranked = _ranked([(Cell(one.cause), one.count) for one in seen.causes])
     looked_at = sum(cause.count for cause in seen.causes)
     is_part = looked_at < seen.stats.dead
-    return also(ranked, f"Of the last {looked_at:,} dead tasks." if is_part else "")
+    return with_note(ranked, f"Of the last {looked_at:,} dead tasks." if is_part else "")
 
 
 def _ranked(counts: list[tuple[Cell, int]]) -> TableRows:

@@ -16,7 +16,7 @@ from shoal.web.context import Context
 from shoal.web.routes import query_of
 from shoal.web.screens.charting import trend_of
 from shoal.web.screens.live import AnyCell, Cell, Live, table
-from shoal.web.screens.pages import Shown, screen
+from shoal.web.screens.pages import ScreenContent, screen
 
 MOST = 200
 LOOKED_INTO = 50
@@ -30,7 +30,7 @@ class Search(msgspec.Struct):
     state: str = ""
 
 
-async def look(context: Context, request: web.Request) -> Shown:
+async def look(context: Context, request: web.Request) -> ScreenContent:
     """The crawls with their progress, speed and troubles."""
     search, now = query_of(request, Search), time.time()
     crawls = await context.sampler.crawls()
@@ -54,7 +54,7 @@ async def look(context: Context, request: web.Request) -> Shown:
         tables={"crawls": table([_row(context, stats, workers, trends) for stats in found], MOST)},
     )
     more = {"search": search, "states": list(CrawlState), "has_any": bool(crawls)}
-    return Shown(title="Crawls", live=live, more=more)
+    return ScreenContent(title="Crawls", live=live, more=more)
 
 
 async def worker_counts(context: Context, crawls: list[Stats]) -> dict[str, int]:

@@ -17,7 +17,7 @@ from shoal.web.api.dead import DeadOrder, purge_these, retry_these
 from shoal.web.context import Context
 from shoal.web.problems import Problem
 from shoal.web.routes import Route
-from shoal.web.screens.confirming import Question, ask, back_to
+from shoal.web.screens.confirmation import Question, ask, back_to
 
 COUNT = "count"
 """The form field with the number of tasks that the person was shown."""
@@ -73,7 +73,7 @@ PURGE = Action(
 )
 
 
-def asking(action: Action) -> Any:
+def confirming(action: Action) -> Any:
     """The handler that asks for confirmation, with the number of tasks."""
 
     async def show(context: Context, request: web.Request) -> web.StreamResponse:
@@ -103,7 +103,7 @@ async def _until_now(context: Context, crawl: str, fields: Fields) -> Fields:
     return [*fields, *((UNTIL, repr(record.place.died_at)) for record in newest)]
 
 
-def doing(action: Action) -> Any:
+def applying(action: Action) -> Any:
     """The handler that applies an action. If the number has changed, it asks again."""
 
     async def do(context: Context, request: web.Request) -> web.StreamResponse:
@@ -152,9 +152,9 @@ def _of(fields: Fields) -> str:
 def _routes(action: Action) -> tuple[Route, Route]:
     path = f"/crawls/{{crawl}}/dead/{action.name}"
     return (
-        Route(method="GET", path=path, answer=asking(action)),
+        Route(method="GET", path=path, answer=confirming(action)),
         # Endless, because many tasks are moved in batches, which may take long.
-        Route(method="POST", path=path, answer=doing(action), is_endless=True),
+        Route(method="POST", path=path, answer=applying(action), is_endless=True),
     )
 
 

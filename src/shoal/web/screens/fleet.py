@@ -13,15 +13,15 @@ from shoal.web.context import Context
 from shoal.web.routes import query_of
 from shoal.web.screens.crawl import Order
 from shoal.web.screens.crawls import LOOKED_INTO
-from shoal.web.screens.live import AnyCell, Cell, Live, also, table
-from shoal.web.screens.pages import Shown, screen
+from shoal.web.screens.live import AnyCell, Cell, Live, table, with_note
+from shoal.web.screens.pages import ScreenContent, screen
 
 WORKERS = 500
 HOSTS = 200
 HOSTS_OF_ONE = 50
 
 
-async def workers(context: Context, request: web.Request) -> Shown:
+async def workers(context: Context, request: web.Request) -> ScreenContent:
     """The workers of all crawls under way."""
     found: list[tuple[str, Pulse]] = []
     looked_into, note = await _under_way(context)
@@ -39,12 +39,12 @@ async def workers(context: Context, request: web.Request) -> Shown:
             "flight": f"{sum(pulse.in_flight for _, pulse in found):,}",
             "speed": f"{sum(pulse.pages_per_s for _, pulse in found):,.1f}",
         },
-        tables={"workers": also(table(rows, WORKERS), note)},
+        tables={"workers": with_note(table(rows, WORKERS), note)},
     )
-    return Shown(title="Workers", live=live)
+    return ScreenContent(title="Workers", live=live)
 
 
-async def hosts(context: Context, request: web.Request) -> Shown:
+async def hosts(context: Context, request: web.Request) -> ScreenContent:
     """The first hosts of each crawl under way, in one list."""
     order, now = query_of(request, Order).order, time.time()
     found: list[tuple[str, Host]] = []
@@ -59,11 +59,11 @@ async def hosts(context: Context, request: web.Request) -> Shown:
     rows: list[list[AnyCell]] = [
         _with_crawl(context, crawl, "hosts", host_row(host, now)) for crawl, host in found
     ]
-    live = Live(tables={"hosts": also(table(rows, HOSTS), note)})
+    live = Live(tables={"hosts": with_note(table(rows, HOSTS), note)})
     fails = order is HostOrder.FAILING
     nothing = "No host fails." if fails else "No crawl under way has a host yet."
     more = {"order": order, "orders": list(HostOrder), "nothing": nothing}
-    return Shown(title="Hosts", live=live, more=more)
+    return ScreenContent(title="Hosts", live=live, more=more)
 
 
 def _with_crawl(context: Context, crawl: str, tab: str, row: tuple[str, ...]) -> list[AnyCell]:

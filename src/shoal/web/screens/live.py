@@ -65,7 +65,7 @@ def capped(rows: Sequence[Sequence[AnyCell]], most: int) -> TableRows:
     return made
 
 
-def also(made: TableRows, note: str) -> TableRows:
+def with_note(made: TableRows, note: str) -> TableRows:
     """The table with a further note."""
     return TableRows(made.rows, " ".join(filter(None, (made.note, note))))
 

@@ -24,7 +24,7 @@ PASSING = {503: "The stores do not answer", 504: "It took too long"}
 """Titles of problems that may pass by themselves, by status."""
 
 
-class Shown(msgspec.Struct, kw_only=True):
+class ScreenContent(msgspec.Struct, kw_only=True):
     """What a screen shows: `live` refreshes, `more` is only rendered with the page."""
 
     title: str
@@ -32,7 +32,7 @@ class Shown(msgspec.Struct, kw_only=True):
     more: dict[str, Any] = {}
 
 
-Look = Callable[[Context, web.Request], Awaitable[Shown]]
+Look = Callable[[Context, web.Request], Awaitable[ScreenContent]]
 
 
 async def page(

@@ -14,17 +14,17 @@ from shoal.coordinator.schedules import load_schedules
 from shoal.insight.figures import duration
 from shoal.insight.schedule_rows import outcome, run_row
 from shoal.web import charts
-from shoal.web.api.schedules import MAX_KEY, begun, schedule_of
+from shoal.web.api.schedules import MAX_KEY, request_run, schedule_of
 from shoal.web.context import Context
 from shoal.web.routes import Route
 from shoal.web.screens.live import AnyCell, Cell, Live, table
-from shoal.web.screens.pages import Shown, screen
+from shoal.web.screens.pages import ScreenContent, screen
 
 LAST = 10
 RUNS = 50
 
 
-async def look(context: Context, request: web.Request) -> Shown:
+async def look(context: Context, request: web.Request) -> ScreenContent:
     """Every schedule, in the order of shoal.toml."""
     now = time.time()
     planned = await plan(context.frontier, load_schedules(context.folder), now)
@@ -39,7 +39,7 @@ async def look(context: Context, request: web.Request) -> Shown:
     live.tables["runs"] = table([_row(context, run) for run in last], RUNS)
     # The key makes a button that is pressed twice ask for only one run.
     more = {"planned": planned, "key": secrets.token_hex(8)}
-    return Shown(title="Schedules", live=live, more=more)
+    return ScreenContent(title="Schedules", live=live, more=more)
 
 
 def _row(context: Context, run: Run) -> list[AnyCell]:
@@ -80,7 +80,7 @@ def _moment(local: str) -> str:
 async def run_now(context: Context, request: web.Request) -> web.StreamResponse:
     """Ask for a run out of turn."""
     key = str((await request.post()).get("key", ""))[:MAX_KEY] or None
-    asked = await begun(context, schedule_of(context, request), key)
+    asked = await request_run(context, schedule_of(context, request), key)
     return _back(context, did="run" if asked.is_led else "waits")
 
 

@@ -9,11 +9,11 @@ from aiohttp import web
 from shoal.frontier.values import Control, Stats
 from shoal.insight.figures import counted
 from shoal.web.api.crawls import control, crawl_of, forget
-from shoal.web.api.seeds import MAX_SEEDS, added_to, each_line
+from shoal.web.api.seeds import MAX_SEEDS, add_seeds, each_line
 from shoal.web.context import Context
 from shoal.web.problems import LineError, Problem
 from shoal.web.routes import Route
-from shoal.web.screens.confirming import Question, ask, back_to
+from shoal.web.screens.confirmation import Question, ask, back_to
 from shoal.web.screens.pages import page
 
 MADE = "made"
@@ -103,7 +103,7 @@ async def seed(context: Context, request: web.Request) -> web.StreamResponse:
     if len(lines) > MAX_SEEDS:
         raise Problem(413, f"at most {MAX_SEEDS:,} lines; the API takes any number")
     try:
-        added = await added_to(context, crawl, each_line(lines))
+        added = await add_seeds(context, crawl, each_line(lines))
     except Problem as problem:
         told = problem.details
         return await _seed_page(context, request, told.detail, told.errors, text, problem.status)

@@ -13,7 +13,7 @@ EVERY_S = 5.0
 CRAWLS_KEPT = 300
 
 
-class Moment(NamedTuple):
+class CounterSample(NamedTuple):
     """A crawl's counters at one time."""
 
     at: float
@@ -31,33 +31,33 @@ class Speed(NamedTuple):
     queue: float
 
 
-class Courses:
+class RecentSpeeds:
     """The speeds of the crawls that were looked at in the last quarter of an hour.
 
     Keeps `CRAWLS_KEPT` crawls, and forgets those that nobody has looked at for longest.
     """
 
     def __init__(self) -> None:
-        self._courses: OrderedDict[str, deque[Moment]] = OrderedDict()
+        self._samples: OrderedDict[str, deque[CounterSample]] = OrderedDict()
 
     def note(self, stats: Stats, now: float) -> None:
         """Keep a crawl's counters, unless that was done less than `EVERY_S` ago."""
-        course = self._courses.setdefault(stats.crawl, deque(maxlen=int(KEPT_S / EVERY_S)))
-        self._courses.move_to_end(stats.crawl)
-        while len(self._courses) > CRAWLS_KEPT:
-            self._courses.popitem(last=False)
-        if course and not 0 <= now - course[-1].at < KEPT_S:
-            course.clear()
-        if course and now - course[-1].at < EVERY_S:
+        samples = self._samples.setdefault(stats.crawl, deque(maxlen=int(KEPT_S / EVERY_S)))
+        self._samples.move_to_end(stats.crawl)
+        while len(self._samples) > CRAWLS_KEPT:
+            self._samples.popitem(last=False)
+        if samples and not 0 <= now - samples[-1].at < KEPT_S:
+            samples.clear()
+        if samples and now - samples[-1].at < EVERY_S:
             return
-        moment = Moment(now, stats.tried, stats.retries + stats.dead, stats.remaining)
-        if course and moment.tried < course[-1].tried:  # Started over, or dead tasks are retried.
-            course.clear()
-        course.append(moment)
+        sample = CounterSample(now, stats.tried, stats.retries + stats.dead, stats.remaining)
+        if samples and sample.tried < samples[-1].tried:  # Started over, or dead tasks are retried.
+            samples.clear()
+        samples.append(sample)
 
     def of(self, crawl: str, since: float = 0.0) -> list[Speed]:
         """The speeds of a crawl between the kept samples, oldest first."""
-        course = self._courses.get(crawl, ())
+        samples = self._samples.get(crawl, ())
         return [
             Speed(
                 after.at,
@@ -65,6 +65,6 @@ class Courses:
                 max(after.failures - before.failures, 0) / (after.at - before.at),
                 after.queue,
             )
-            for before, after in pairwise(course)
+            for before, after in pairwise(samples)
             if after.at > since
         ]
