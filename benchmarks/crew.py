@@ -97,7 +97,7 @@ class Crew:
         async with frontier_at(self._frontier) as frontier:
             await frontier.start(OneSite.name, settings.rules)
 
-    async def plant(self) -> None:
+    async def seed(self) -> None:
         """Wait for all workers, then add all tasks."""
         await self.heard_of(len(self._processes))
         async with frontier_at(self._frontier) as frontier:
@@ -138,7 +138,7 @@ def divided(hosts: SlowHosts, workers: int, pages: int, server: RedisServer | No
     with crew_on(hosts, pages, server) as crew:
         for name in names:
             crew.start(name)
-        run(crew.plant())
+        run(crew.seed())
         before = server.load() if server else None
         crew.wait()
         load = server.load() - before if server and before else None
@@ -160,7 +160,7 @@ def handover(hosts: SlowHosts, pages: int, server: RedisServer | None) -> Handov
     with crew_on(hosts, pages, server, LEASE_S) as crew:
         for name in (STAYING, LEAVING, KILLED):
             crew.start(name)
-        run(crew.plant())
+        run(crew.seed())
         time.sleep(SETTLED_S)
         crew.start(JOINING)
         heard_at = run(crew.heard_of(4))

@@ -63,7 +63,7 @@ def crawl(fleet: Fleet, hosts: SlowHosts, pages: int, server: RedisServer) -> Se
         results = f"sqlite:///{folder}/results.db"
         run(_begin(server.address))
         with _workers(fleet, server.address, results) as processes:
-            run(_plant(server.address, fleet.workers))
+            run(_seed(server.address, fleet.workers))
             for process in processes:
                 if process.wait():
                     raise SystemExit(f"a worker failed with exit code {process.returncode}")
@@ -79,7 +79,7 @@ async def _begin(address: str) -> None:
         await frontier.start(Waiting.name, config.build(settings_of(Waiting)).rules)
 
 
-async def _plant(address: str, workers: int) -> None:
+async def _seed(address: str, workers: int) -> None:
     """Wait for all workers, then add all tasks."""
     async with frontier_at(address) as frontier:
         while len(await frontier.workers(Waiting.name)) < workers:

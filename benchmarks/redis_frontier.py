@@ -40,7 +40,7 @@ class Queue(Protocol):
     async def close(self) -> None: ...
 
 
-class OurQueue:
+class ShoalQueue:
     """One client of the Redis frontier. Packing and unpacking tasks is part of its time."""
 
     def __init__(self, address: str) -> None:
@@ -123,7 +123,7 @@ async def measure(server: RedisServer, rounds: int) -> list[dict[str, Any]]:
     """Measure both contestants in turn. The first round only warms up, and is not kept."""
     makers: dict[str, Callable[[], Queue]] = {
         "raw": lambda: RawQueue(server.port, sites(HOSTS)),
-        "shoal": lambda: OurQueue(server.address),
+        "shoal": lambda: ShoalQueue(server.address),
     }
     entries = followed(0, SAMPLE, HOSTS)
     collect_seldom()
