@@ -107,8 +107,8 @@ class Access:
     def cookie_for(self, given: str, now: float) -> str:
         """A cookie for the holder of a token. The token must be a known one."""
         role = self.role_of_token(given)
-        said = f"{role}.{int(now) + COOKIE_S}"
-        return f"{said}.{_signed(said, given)}"
+        claims = f"{role}.{int(now) + COOKIE_S}"
+        return f"{claims}.{_signed(claims, given)}"
 
     def role_of_cookie(self, cookie: str, now: float) -> Role | None:
         """The role that a cookie proves. None: its signature is wrong, or it has expired."""
@@ -116,17 +116,17 @@ class Access:
         until, _, signature = rest.partition(".")
         if role not in set(Role) or not until.isdecimal() or len(until) > 12 or int(until) < now:
             return None
-        said = f"{role}.{until}"
+        claims = f"{role}.{until}"
         good = [
-            hmac.compare_digest(_signed(said, token.secret), signature)
+            hmac.compare_digest(_signed(claims, token.secret), signature)
             for token in self._tokens
             if token.role == role and signature.isascii()
         ]
         return Role(role) if any(good) else None
 
 
-def _signed(said: str, secret: str) -> str:
-    return hmac.new(secret.encode(), f"shoal cookie {said}".encode(), sha256).hexdigest()
+def _signed(claims: str, secret: str) -> str:
+    return hmac.new(secret.encode(), f"shoal cookie {claims}".encode(), sha256).hexdigest()
 
 
 class WrongTokens:

@@ -271,7 +271,7 @@ class ConcurrencyLimit:
     def entered(self) -> Iterator[None]:
         """Run one of them in this context. Raises Problem if there are too many."""
         if self._now >= self._most:
-            detail = f"there are {self._now} {self._what} under way: come again"
+            detail = f"there are {self._now} {self._what} under way: try again later"
             raise Problem(503, detail, headers={"Retry-After": "5"})
         self._now += 1
         try:
@@ -286,15 +286,17 @@ def connection_of(request: web.Request) -> Connection:
 
 
 def _unavailable(headers: dict[str, str]) -> bytes:
-    body = encoded(ProblemDetails(status=503, title="Service Unavailable", detail="too many ask"))
-    told = {
+    body = encoded(
+        ProblemDetails(status=503, title="Service Unavailable", detail="too many connections")
+    )
+    fields = {
         **headers,
         "Content-Type": "application/problem+json",
         "Content-Length": str(len(body)),
         "Retry-After": "1",
         "Connection": "close",
     }
-    lines = "".join(f"{name}: {value}\r\n" for name, value in told.items())
+    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
     return f"HTTP/1.1 503 Service Unavailable\r\n{lines}\r\n".encode() + body
 
 

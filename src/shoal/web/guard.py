@@ -89,7 +89,7 @@ class Guard:
         if request.method not in SAFE:
             self._check_origin(request)
         elif _is_from_another_site(request):
-            raise Problem(403, "not for pages of others")
+            raise Problem(403, "refused: a page of another site sent this request")
         _check_encoding(request)
         if not declared.takes_lines:
             await read_body(request)
@@ -118,8 +118,8 @@ class Guard:
         wrong ones came from the client's address."""
         address, now = request.remote or "", time.monotonic()
         if wait_s := self._wrong.wait_s(address, now):
-            told = {"Retry-After": str(int(wait_s) + 1)}
-            raise Problem(429, "too many wrong tokens from there", headers=told)
+            headers = {"Retry-After": str(int(wait_s) + 1)}
+            raise Problem(429, "too many wrong tokens from your address", headers=headers)
         role = self._access.role_of_token(given)
         if role is None:
             self._wrong.note(address, now)
@@ -142,14 +142,16 @@ class Guard:
         if site is None and _is_same_origin(request):
             return
         what = "any word" if self._access.is_open else "a token"
-        raise Problem(403, f"not from a page of ours; programs send Authorization: Bearer {what}")
+        raise Problem(
+            403, f"not sent by a page of this server; programs send Authorization: Bearer {what}"
+        )
 
 
 def _check_encoding(request: web.Request) -> None:
     encodings = request.headers.getall("Content-Encoding", [])
     if request.can_read_body and any(each.strip().lower() != "identity" for each in encodings):
-        told = {"Accept-Encoding": "identity"}
-        raise Problem(415, "send the body without Content-Encoding", headers=told)
+        headers = {"Accept-Encoding": "identity"}
+        raise Problem(415, "send the body without Content-Encoding", headers=headers)
 
 
 async def read_body(request: web.Request) -> None:

@@ -65,7 +65,7 @@ def problem_of(error: Exception) -> Problem:
         return Problem(504, "it took too long")
     if isinstance(error, ShoalError):
         return Problem(500, str(error))
-    return Problem(500, "a fault of ours: the log of `shoal serve` has it")
+    return Problem(500, "internal error: see the log of `shoal serve`")
 
 
 def encoded(details: ProblemDetails) -> bytes:

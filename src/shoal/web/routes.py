@@ -88,9 +88,9 @@ async def _check_no_ignored_input(route: Route, request: web.Request) -> None:
     `dry_run` in the query. Raises Problem."""
     if request.query:
         more = "; its fields go into the body" if route.body else ""
-        raise Problem(400, f"query: there is none here{more}")
+        raise Problem(400, f"query: this request takes none{more}")
     if route.body is None and (await request.read()).strip() not in (b"", b"{}"):
-        raise Problem(400, "body: there is none here")
+        raise Problem(400, "body: this request takes none")
 
 
 def query_of(request: web.Request, form: type[T]) -> T:

@@ -157,10 +157,10 @@ async def list_active(context: Context, request: web.Request) -> web.StreamRespo
 async def explain_url(context: Context, request: web.Request) -> web.StreamResponse:
     """What became of a URL."""
     query = query_of(request, ExplainQuery)
-    told = await explain(
+    explanation = await explain(
         context.frontier, context.results, crawl_of(request), query.url, query.session
     )
-    return json_response(explanation_json(told))
+    return json_response(explanation_json(explanation))
 
 
 def crawl_of(request: web.Request) -> str:

@@ -32,8 +32,8 @@ def description(routes: Sequence[Route], prefix: str) -> Json:
     known = dict(zip(map(repr, forms), schemas, strict=True))
     paths: dict[str, Json] = {}
     for route in described:
-        told = _operation(route, known, components)
-        paths.setdefault(route.path, {})[route.method.lower()] = told
+        operation = _operation(route, known, components)
+        paths.setdefault(route.path, {})[route.method.lower()] = operation
     return {
         "openapi": "3.1.0",
         "info": {"title": "Shoal", "version": __version__, "description": _ABOUT},
@@ -54,18 +54,18 @@ _ABOUT = (
 
 
 def _operation(route: Route, known: Json, components: Json) -> Json:
-    told: Json = {
+    operation: Json = {
         "operationId": _name_of(route),
         "summary": route.summary,
         "responses": _responses(route, known),
     }
     if parameters := [*_path_parameters(route), *_query_parameters(route, known, components)]:
-        told["parameters"] = parameters
+        operation["parameters"] = parameters
     if route.body is not None:
-        told["requestBody"] = {"required": True, "content": _body_content(route, known)}
+        operation["requestBody"] = {"required": True, "content": _body_content(route, known)}
     if route.is_public:
-        told["security"] = []
-    return told
+        operation["security"] = []
+    return operation
 
 
 def _name_of(route: Route) -> str:

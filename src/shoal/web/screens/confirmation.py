@@ -18,8 +18,8 @@ from shoal.web.screens.pages import page
 class Question(NamedTuple):
     """The content of a page that asks for confirmation."""
 
-    what: str
-    told: str
+    title: str
+    effect: str
     """What the action means."""
     button: str
     fields: Sequence[tuple[str, str]] = ()
@@ -41,7 +41,7 @@ async def ask(
         request,
         "confirm.html",
         409 if question.changed else 200,
-        title=question.what,
+        title=question.title,
         current="crawls",
         crawl=crawl,
         question=question,

@@ -128,8 +128,8 @@ async def rules(
     context: Context, request: web.Request, seen: Snapshot, live: Live
 ) -> dict[str, Any]:
     """The crawl's rules."""
-    told = msgspec.to_builtins(seen.stats.rules)
-    live.tables["rules"] = TableRows([[name, _value(value)] for name, value in told.items()])
+    values = msgspec.to_builtins(seen.stats.rules)
+    live.tables["rules"] = TableRows([[name, _value(value)] for name, value in values.items()])
     return {}
 
 

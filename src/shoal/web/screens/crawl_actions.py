@@ -38,8 +38,8 @@ async def ask_cancel(context: Context, request: web.Request) -> web.StreamRespon
     if stats.state.over:
         raise Problem(409, f"crawl '{crawl}' is {stats.state} already")
     question = Question(
-        what=f"Cancel this crawl: {counted(stats.remaining, 'task')} will be dropped",
-        told="What was stored stays. A cancelled crawl is not resumed; --fresh starts it over.",
+        title=f"Cancel this crawl: {counted(stats.remaining, 'task')} will be dropped",
+        effect="What was stored stays. A cancelled crawl is not resumed; --fresh starts it over.",
         button="Cancel the crawl",
         fields=[(MADE, _made(stats))],
     )
@@ -62,8 +62,8 @@ async def ask_forget(context: Context, request: web.Request) -> web.StreamRespon
     if not stats.state.over:
         raise Problem(409, f"crawl '{crawl}' is {stats.state}: cancel it first")
     question = Question(
-        what=f"Forget this crawl: its queue of {counted(stats.added, 'task')} will be deleted",
-        told="Its results stay. With its queue goes what it has seen, and why tasks have died.",
+        title=f"Forget this crawl: its queue of {counted(stats.added, 'task')} will be deleted",
+        effect="Its results stay. With its queue goes what it has seen, and why tasks have died.",
         button="Forget the crawl",
         fields=[(MADE, _made(stats))],
     )
@@ -79,8 +79,8 @@ async def forget_it(context: Context, request: web.Request) -> web.StreamRespons
 
 async def _asked_about(context: Context, request: web.Request, crawl: str) -> Stats:
     """The crawl's counters. Raises Problem if it was started over since the person was asked."""
-    said, stats = (await request.post()).get(MADE), await context.frontier.stats(crawl)
-    if said != _made(stats):
+    asked_about, stats = (await request.post()).get(MADE), await context.frontier.stats(crawl)
+    if asked_about != _made(stats):
         raise Problem(409, f"crawl '{crawl}' was started over since you were asked")
     return stats
 
@@ -105,11 +105,11 @@ async def seed(context: Context, request: web.Request) -> web.StreamResponse:
     try:
         added = await add_seeds(context, crawl, each_line(lines))
     except Problem as problem:
-        told = problem.details
-        return await _seed_page(context, request, told.detail, told.errors, text, problem.status)
+        wrong = problem.details
+        return await _seed_page(context, request, wrong.detail, wrong.errors, text, problem.status)
     if added.errors:
-        told_of = f"{added.added:,} added, {added.duplicates:,} known already, {added.bad:,} wrong:"
-        return await _seed_page(context, request, told_of, added.errors, text)
+        outcome = f"{added.added:,} added, {added.duplicates:,} known already, {added.bad:,} wrong:"
+        return await _seed_page(context, request, outcome, added.errors, text)
     known = str(added.duplicates)
     return back_to(context, crawl, did="seeded", count=str(added.added), known=known)
 
@@ -117,7 +117,7 @@ async def seed(context: Context, request: web.Request) -> web.StreamResponse:
 async def _seed_page(
     context: Context,
     request: web.Request,
-    told: str = "",
+    outcome: str = "",
     errors: list[LineError] | None = None,
     given: str = "",
     status: int = 200,
@@ -125,7 +125,7 @@ async def _seed_page(
     crawl = crawl_of(request)
     return await page(
         context, request, "seed.html", status, title=f"Seed {crawl}", current="crawls",
-        crawl=crawl, most=MAX_SEEDS, told=told, errors=errors or [], given=given,
+        crawl=crawl, most=MAX_SEEDS, outcome=outcome, errors=errors or [], given=given,
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ class Action(msgspec.Struct, frozen=True):
     """An action on dead tasks, with its texts."""
 
     name: str
-    told: str
+    effect: str
     did: str
     destroys: bool
 
@@ -52,8 +52,8 @@ class Action(msgspec.Struct, frozen=True):
         """The confirmation that the action needs."""
         verb = self.name.capitalize()
         return Question(
-            what=f"{verb} {counted(count, 'dead task')}{_of(fields)}",
-            told=self.told,
+            title=f"{verb} {counted(count, 'dead task')}{_of(fields)}",
+            effect=self.effect,
             button=f"{verb} {count:,}",
             fields=[*fields, (COUNT, str(count))],
             destroys=self.destroys,
@@ -108,10 +108,10 @@ def applying(action: Action) -> Any:
 
     async def do(context: Context, request: web.Request) -> web.StreamResponse:
         form, crawl = await request.post(), crawl_of(request)
-        fields, said = chosen(form), str(form.get(COUNT, ""))[:12]
+        fields, shown = chosen(form), str(form.get(COUNT, ""))[:12]
         count = await action.count(context, crawl, fields)
-        if said != str(count):
-            before = f"{int(said):,}" if said.isascii() and said.isdecimal() else "not as many"
+        if shown != str(count):
+            before = f"{int(shown):,}" if shown.isascii() and shown.isdecimal() else "not as many"
             return await _ask(action, context, request, fields, before)
         done = await action.do(context, crawl, which(fields))
         return back_to(context, crawl, "failures", did=action.did, count=str(done))
@@ -131,22 +131,22 @@ def chosen(given: Mapping[str, Any]) -> Fields:
 
 def which(fields: Fields) -> DeadFilter:
     """The filter that the fields of a form stand for. Raises Problem if they name nothing."""
-    said: dict[str, Any] = {name: value for name, value in fields if name in ("kind", "host")}
+    given: dict[str, Any] = {name: value for name, value in fields if name in ("kind", "host")}
     keys = [value for name, value in fields if name == "fp"]
     if keys:
-        said["fingerprints"] = keys
-    if not said and ("all", "1") not in fields:
+        given["fingerprints"] = keys
+    if not given and ("all", "1") not in fields:
         raise Problem(400, "nothing was chosen")
     try:
         until = msgspec.convert(dict(fields).get(UNTIL), Moment | None, strict=False)
-        return replace(msgspec.convert(said, DeadOrder).which, died_by=until)
+        return replace(msgspec.convert(given, DeadOrder).which, died_by=until)
     except msgspec.ValidationError as error:
         raise Problem(400, str(error)) from None
 
 
 def _of(fields: Fields) -> str:
-    said = [f"{name} {value}" for name, value in fields if name in ("kind", "host")]
-    return f" of {' and '.join(said)}" if said else ""
+    named = [f"{name} {value}" for name, value in fields if name in ("kind", "host")]
+    return f" of {' and '.join(named)}" if named else ""
 
 
 def _routes(action: Action) -> tuple[Route, Route]:

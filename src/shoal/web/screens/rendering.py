@@ -107,11 +107,11 @@ _DONE = {
 def _did(request: web.Request) -> str:
     """The outcome of the last action, from the query. It only selects among fixed texts and fills
     in numbers, so a forged link cannot make the page show other text."""
-    said = _DONE.get(request.query.get("did", ""), "")
-    told = said.format(counted(_number(request, "count"), "task"))
-    if said and (known := _number(request, "known")):
-        told += f" {known:,} known already."
-    return told
+    template = _DONE.get(request.query.get("did", ""), "")
+    text = template.format(counted(_number(request, "count"), "task"))
+    if template and (known := _number(request, "known")):
+        text += f" {known:,} known already."
+    return text
 
 
 def _number(request: web.Request, name: str) -> int:
