@@ -76,5 +76,5 @@ def size_table(found: Sizes) -> Table:
     smallest = found["shoal.scrapy"]
     for name, size in found.items():
         table.add_row(name, f"{size:.0f}", f"{size / smallest:.2f}")
-    table.caption = "with what is kept of each to know it again"
+    table.caption = "including what is kept of each request to recognise it again"
     return table

@@ -200,9 +200,11 @@ ROUTES = (
         f"{CRAWL}/history", get_history, "A point for each minute", Page[ChartPoint], HistoryQuery
     ),
     _get(f"{CRAWL}/hosts", list_hosts, "The first hosts in an order", Page[HostForm], HostsQuery),
-    _get(f"{CRAWL}/workers", list_workers, "Workers that were heard of lately", Page[Pulse]),
     _get(
-        f"{CRAWL}/active", list_active, "What is in the hands of workers", Page[Leased], LimitQuery
+        f"{CRAWL}/workers", list_workers, "Workers that have sent a heartbeat lately", Page[Pulse]
+    ),
+    _get(
+        f"{CRAWL}/active", list_active, "Tasks that workers have leased", Page[Leased], LimitQuery
     ),
     _get(f"{CRAWL}/explain", explain_url, "What became of a URL", dict[str, Any], ExplainQuery),
 )

@@ -122,7 +122,7 @@ ROUTES = (
         method="GET",
         path="/api/v1/alerts",
         answer=list_alerts,
-        summary="What is pending or firing, or was resolved",
+        summary="Alerts that are pending or firing, or were resolved",
         query=AlertsQuery,
         gives=Page[dict[str, Any]],
     ),
