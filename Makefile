@@ -1,9 +1,9 @@
 # Everything runs from a bare Debian 12 with Python 3.11 and make; each target does its own set-up.
 PY := .venv/bin/python
 PYTEST := $(PY) -m pytest
-# Tests start commands by the hundred. Modules are compiled once, whatever the machine's default is.
+# Tests start hundreds of commands. Compiled modules are kept, even if the environment forbids that.
 export PYTHONDONTWRITEBYTECODE :=
-# Files go to three processes; what is marked `alone` comes after them, with nothing beside it.
+# Test files are distributed over three processes. Tests marked `alone` run afterwards, by themselves.
 BESIDE := -n 3 --dist loadfile --durations=15
 ALONE := --durations=15
 # Rewriting asserts takes each of those processes 8 s after a clone. It is done once, while the types
@@ -18,7 +18,7 @@ help:  ## list what there is
 
 setup: .venv/.ready  ## make .venv with all that development needs
 
-# The demo needs the core alone, and seconds. What development needs goes on top of it.
+# The demo needs only the core, which takes seconds. Development tools are added to it.
 .venv/.core: pyproject.toml scripts/setup
 	@scripts/setup core
 	@touch $@
@@ -31,7 +31,7 @@ setup: .venv/.ready  ## make .venv with all that development needs
 	@scripts/setup oldest
 	@touch $@
 
-# Where npm or its registry cannot be had, the rest is tested all the same; in CI its test fails.
+# Without npm or its registry, all other tests still run. In CI, the test that needs it fails.
 .bullmq/.ready: scripts/setup
 	-@scripts/setup bullmq && touch $@
 

@@ -1,7 +1,7 @@
-"""`make bench`: Shoal beside its peers and a bare loop, on the same pages of a local nginx.
+"""`make bench`: measures Shoal, its peers and a bare loop on the same pages of a local nginx.
 
-Runs are interleaved, and ratios are those of runs in the same round: times differ from machine to
-machine, and from minute to minute. Raw figures and a chart are kept in benchmarks/out.
+Runs are interleaved, and ratios are between runs of the same round, because times differ from
+machine to machine and from minute to minute. Raw figures and a chart are kept in benchmarks/out.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from benchmarks.tables import crawl_table, load_table, ratio
 QUICK_PAGES = 10_000
 PAGES = 20_000
 SMALL_PAGES = 3_000
-"""Of the shop for those who are slow."""
+"""Pages of the smaller shop, for slow contestants."""
 ROUNDS, QUICK_ROUNDS = 5, 2
 
 
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def contestants(arena: Arena, args: argparse.Namespace) -> Contestants:
-    """Those who take part: everybody unless it is said otherwise, the yardsticks first."""
+    """The contestants that the arguments select, all by default. The yardsticks come first."""
     if args.quick:
         return contest.headline(arena)
     shared = one_site.contestants(arena)
@@ -73,7 +73,7 @@ def contestants(arena: Arena, args: argparse.Namespace) -> Contestants:
 
 
 def command_of(args: argparse.Namespace) -> str:
-    """What was run, as others would run it."""
+    """The command that repeats this run."""
     command = "python -m benchmarks" + (" --quick" if args.quick else "")
     command += " --one-site" if args.one_site else ""
     usual = {"pages": QUICK_PAGES if args.quick else PAGES, "small_pages": SMALL_PAGES}
@@ -86,7 +86,7 @@ def command_of(args: argparse.Namespace) -> str:
 
 
 def tables_of(runs: Runs) -> Iterator[Table]:
-    """Crawls of one host, of many, of one that is shared, and what they were for Redis."""
+    """Tables of crawls of one host, of many hosts, of a shared host, and of the load on Redis."""
     whole = {name: own for name, own in runs.items() if not one_site.is_shared(name)}
     one_host = {name: own for name, own in whole.items() if not name.endswith(MANY)}
     many_hosts = {name: own for name, own in whole.items() if name.endswith(MANY)}
@@ -121,7 +121,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def headlines(runs: Runs) -> list[str]:
-    """The aims, and how far we are."""
+    """A line for each aim, with the ratio that was measured."""
     fleet, embedded = runs[FLEET], runs[EMBEDDED]
     lines = [
         f"{FLEET}: {ratio(fleet, runs[BARE])} of the {BARE} (aim: 0.8)",

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.advise_shapes`: a forecast after a third of a crawl, and what it took.
+"""`python -m benchmarks.advise_shapes`: compares forecasts with how long crawls really took.
 
-Six shapes of crawls, each held up by something else. After a third of the pages the time to the
-end is forecast; then the crawl goes on as it is, and says how long it took. Real hosts, a real
-Redis and a real PostgreSQL, on this machine: it should have nothing else to do.
+Six shapes of crawls, each with another bottleneck. After a third of the pages, the time to the end
+is forecast; then the crawl goes on unchanged, and its real time is measured. Hosts, Redis and
+PostgreSQL are real and run on this machine, which should have nothing else to do.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ AIM = 0.15
 LOOK_EVERY_S = 0.1
 LOOK_BACK_S = 3.0
 ROW_S = 0.005
-"""What a row costs the slow PostgreSQL."""
+"""How long the slow PostgreSQL takes for each row."""
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """A crawl that is held up by something."""
+    """A kind of crawl with a known bottleneck."""
 
     name: str
     limits: tuple[Limit, ...]
-    """What may be said to hold it up, after a third."""
+    """The bottlenecks that are correct answers after a third of the crawl."""
     hosts: int
     delay_s: float
     work: Callable[[Sequence[str]], Work]
@@ -59,7 +59,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Run(msgspec.Struct, kw_only=True):
-    """What was forecast, and what came of it."""
+    """A forecast, and how long the crawl really took."""
 
     forecast_s: float
     took_s: float
@@ -75,7 +75,7 @@ class Run(msgspec.Struct, kw_only=True):
 
 
 def shapes(seconds: float) -> list[Shape]:
-    """All of them, for crawls that take about so long."""
+    """All shapes, for crawls that take about `seconds`."""
 
     def even(pages: float) -> Callable[[Sequence[str]], Work]:
         return lambda hosts: Work({host: int(pages) for host in hosts})
@@ -89,7 +89,7 @@ def shapes(seconds: float) -> list[Shape]:
         return Work({host: int(seconds * 1.8 / (1 + at)) + 1 for at, host in enumerate(hosts)})
 
     def chains(hosts: Sequence[str]) -> Work:
-        per_s = 7  # A visit, and until the next of its chain is let go.
+        per_s = 7  # Pages per second of one chain: each begins after the visit before it.
         return Work(
             dict.fromkeys(hosts, 1), [int(seconds * per_s / (1 + at / 6)) for at in range(12)]
         )
@@ -148,7 +148,7 @@ def shapes(seconds: float) -> list[Shape]:
 
 
 def crawl(shape: Shape, redis: RedisServer) -> Run:
-    """Run a shape to its end."""
+    """Run a crawl of this shape to its end."""
     redis.empty()
     with (
         slow_hosts(shape.hosts, shape.delay_s) as hosts,
@@ -170,7 +170,7 @@ def _crawling(
 ) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", "shoal", "crawl", "benchmarks.advise_spider:Shaped"]
     command += ["--frontier", frontier, "--results", results, "--allow-private"]
-    command += ["--json", "--json-logs"]  # And so no progress.
+    command += ["--json", "--json-logs"]  # These also turn off the display of progress.
     command += [part for name, value in shape.options.items() for part in (f"--{name}", value)]
     env = {**os.environ, "SHOAL_BENCH_SHAPE": msgspec.json.encode(work).decode()}
     process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=sys.stderr)
@@ -182,9 +182,9 @@ def _crawling(
 
 
 async def _slow_down(address: str) -> None:
-    """Make each row of items cost a while."""
+    """Make PostgreSQL sleep for each inserted item."""
     async with results_at(address) as results:
-        await results.count("nothing")  # Which makes the tables.
+        await results.count("nothing")  # Creates the tables.
     connection = await asyncpg.connect(address)
     await connection.execute(
         "CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS"
@@ -234,7 +234,7 @@ async def _until(
 
 
 def table(runs: dict[str, list[Run]]) -> Table:
-    """All that was forecast beside what it took; of the errors the worst."""
+    """All forecasts beside the real times, with the error of each."""
     found = Table(
         *("shape", "pages", "limit", "forecast", "took", "off", "workers enough"),
         title=f"after a third of a crawl (aim: within {AIM:.0%})",

@@ -1,7 +1,4 @@
-"""The spider of the shapes that advice is tried on: see advise_shapes.py.
-
-SHOAL_BENCH_SHAPE is where the work is, as JSON: see `Work`.
-"""
+"""The spider of advise_shapes.py. SHOAL_BENCH_SHAPE is the work to do, as JSON: see `Work`."""
 
 from __future__ import annotations
 
@@ -15,18 +12,18 @@ from shoal import Page, Spider, Task
 
 
 class Work(msgspec.Struct, frozen=True):
-    """What there is to crawl."""
+    """The pages to crawl, and what reading one costs."""
 
     hosts: dict[str, int] = {}
-    """Pages by host: `http://127.0.0.1:4711`."""
+    """Number of pages by host, like `http://127.0.0.1:4711`."""
     chains: list[int] = []
-    """Pages of chains, which go to the hosts in turn."""
+    """Number of pages of each chain. Chains are assigned to the hosts in turn."""
     read_s: float = 0.0
-    """CPU time that it takes to read a page."""
+    """CPU time that reading a page takes."""
 
 
 class Shaped(Spider):
-    """Keeps the title of each page, follows nothing."""
+    """Keeps the title of each page, and follows no links."""
 
     name = "shaped"
     robots = False
@@ -34,7 +31,7 @@ class Shaped(Spider):
     def start(self) -> Iterator[str | Task]:
         work = _work()
         left = dict(work.hosts) if not work.chains else {}
-        while left:  # In turn, as links are found.
+        while left:  # One page of each host in turn, as links of a real site would come.
             for host in list(left):
                 left[host] -= 1
                 yield f"{host}/{left[host]}"

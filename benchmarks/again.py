@@ -1,7 +1,7 @@
-"""`python -m benchmarks.again`: what it costs to crawl a site again on which nothing has changed.
+"""`python -m benchmarks.again`: measures recrawling a site on which nothing has changed.
 
 The product pages of the shop are crawled into a new store, then again in full, and again with
-`--previous`. nginx knows ETag and Last-Modified. The frontier is a new file each time.
+`--previous`. nginx sends ETag and Last-Modified. The frontier is a new file each time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STORES = ("sqlite", "postgres")
 
 
 class Products(Bench):
-    """Reads products and follows nothing."""
+    """Reads products, and follows no links."""
 
     name = "products"
 
@@ -55,7 +55,7 @@ class Run(msgspec.Struct):
 
 
 def crawl(name: str, results: str, previous: str = "") -> Run:
-    """A whole `shoal crawl` with one worker, its start and end included."""
+    """Run a whole `shoal crawl` with one worker. Its start and end count."""
     with tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder:
         command = [sys.executable, "-m", "shoal", "crawl", "benchmarks.again:Products", "--json"]
         command += ["--allow-private", "--frontier", f"sqlite:///{folder}/queue.db"]
@@ -69,7 +69,7 @@ def crawl(name: str, results: str, previous: str = "") -> Run:
 
 
 def rounds(results: str, count: int) -> dict[str, list[Run]]:
-    """Each way in turn. Every round follows on the same first crawl."""
+    """Crawl both ways in turn, `count` times. All rounds recrawl the same first crawl."""
     runs = {FIRST: [crawl("first", results)], FULL: [], PREVIOUS: []}
     for number in range(count):
         runs[FULL].append(crawl(f"full-{number}", results))
@@ -78,7 +78,7 @@ def rounds(results: str, count: int) -> dict[str, list[Run]]:
 
 
 def table_of(store: str, runs: dict[str, list[Run]]) -> Table:
-    """Medians of the rounds."""
+    """A table of the medians of all rounds."""
     table = Table("", "pages", "304", "MB read", "pages/s", "CPU µs per page", title=store)
     for name, several in runs.items():
         one = several[0]

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.autoscale`: a crawl whose hosts come and go, and its workers.
+"""`python -m benchmarks.autoscale`: simulates autoscaling for a crawl whose hosts come and go.
 
-Pages are a fluid here, and the clock is made up: an hour takes seconds. What decides is what does
-so in `shoal autoscale`: the same looks, the same model, the same rule. Beside it the same crawl by
-a fleet that always has as many as it was allowed. Draws the number of workers, with the reasons.
+Pages are a fluid here and the clock is simulated, so an hour takes seconds. Decisions are made by
+the code of `shoal autoscale`: the same observations, model and rule. For comparison, the same crawl
+runs with a fleet that always has the maximum. Draws the number of workers, with the reasons.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shoal.core.charts import Line, Mark, lines
 
 
 def chart_of(scaled: Course, always: Course) -> str:
-    """The workers over time, and those that hosts could use; with reasons."""
+    """A chart of the workers over time, the number that hosts could use, and the reasons."""
     minutes = [(moment.at / 60, moment) for moment in scaled.moments]
     return lines(
         "Workers of an autoscaled crawl",
@@ -38,14 +38,14 @@ def chart_of(scaled: Course, always: Course) -> str:
 
 
 def _bends(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points without those between two of the same height."""
+    """The points where a line bends: without those whose two neighbours have the same value."""
     inner = zip(points, points[1:], points[2:], strict=False)
     bent = [point for last, point, following in inner if not last[1] == point[1] == following[1]]
     return [*points[:1], *bent, *points[-1:]]
 
 
 def _marks(course: Course) -> Iterator[Mark]:
-    """A mark where the reason for a change is another than before."""
+    """A mark for each change whose reason differs from that of the change before."""
     known = ""
     for before, after in course.changes:
         reason = f"{after.workers > before.workers} {after.why.partition(':')[0]}"

@@ -1,4 +1,4 @@
-"""A crawl on a clock of its own, whose hosts come and go, with workers by the rule or always."""
+"""Simulates a crawl whose hosts come and go, with a scaled or a fixed number of workers."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from shoal.insight.advise.situation import Look
 STEP_S = 1.0
 LOOK_EVERY_S = 3.0
 STARTING_S = 2.0
-"""Until a new worker takes its first page."""
+"""How long a new worker takes until it gets its first page."""
 LATELY_S = 60.0
 SLOTS = 4
 READ_S = 0.005
-"""What a page costs a main thread."""
+"""CPU time of the main thread per page."""
 MOST = 20
 RATE = "1/s"
 TURN_S = 1.1
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """Hosts that are found at a moment, with their pages."""
+    """Hosts that the crawl finds at one time, with their pages."""
 
     at: float
     hosts: int
@@ -40,17 +40,17 @@ class Arrival(msgspec.Struct, frozen=True):
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """How it stood at a moment."""
+    """The state of the crawl at one time."""
 
     at: float
     workers: int
     of_use: float
-    """Workers whose slots all hosts together could use."""
+    """How many workers all hosts together could keep busy."""
     why: str
 
 
 class Course(msgspec.Struct, frozen=True):
-    """How a crawl went."""
+    """How a crawl went, step by step."""
 
     seconds: float
     worker_s: float
@@ -58,7 +58,7 @@ class Course(msgspec.Struct, frozen=True):
 
     @property
     def changes(self) -> Iterator[tuple[Moment, Moment]]:
-        """Where the number of workers changed: before and after."""
+        """The moments before and after each change of the number of workers."""
         return ((one, two) for one, two in pairwise(self.moments) if one.workers != two.workers)
 
 
@@ -71,7 +71,7 @@ SCENE = (
 
 
 class SimulatedCrawl:
-    """A crawl on a clock of its own. `scaler` is asked for the number of workers, or nobody is."""
+    """A crawl on a simulated clock. Without a `scaler`, the number of workers never changes."""
 
     def __init__(self, scene: Sequence[Arrival], workers: int, scaler: Scaler | None) -> None:
         self._coming = deque(sorted(scene, key=lambda arrival: arrival.at))
@@ -82,7 +82,7 @@ class SimulatedCrawl:
         self._now = self._done = self._found = 0.0
 
     def run(self) -> Course:
-        """To the end."""
+        """Run the crawl to its end."""
         moments, worker_s, why = list[Moment](), 0.0, ""
         while self._coming or self._left():
             self._find()
@@ -116,7 +116,7 @@ class SimulatedCrawl:
         return sum(queue.per_s * queue.hold_s for _, queue in self._queues()) / SLOTS
 
     def _work(self) -> None:
-        """Serve all hosts for a step: each waits equally long for a slot."""
+        """Serve all hosts for one step. Every page waits equally long for a slot."""
         ready = sum(self._now - began >= STARTING_S for began in self._began_at)
         queues = self._queues()
         wait_s, done, held = _wait_s([queue for _, queue in queues], ready * SLOTS), 0.0, 0.0
@@ -176,7 +176,7 @@ class SimulatedCrawl:
 
 
 def _wait_s(queues: Sequence[Queue], slots: float) -> float:
-    """How long hosts wait for slots, if there are too few."""
+    """How long pages wait for a slot, so that no more than `slots` are used. Found by bisection."""
     low, high = 0.0, 0.0
 
     def held(wait_s: float) -> float:
@@ -192,10 +192,10 @@ def _wait_s(queues: Sequence[Queue], slots: float) -> float:
 
 
 def autoscaled(scene: Sequence[Arrival] = SCENE, most: int = MOST) -> Course:
-    """By as many workers as are of use."""
+    """The crawl with as many workers as the rule wants, at most `most`."""
     return SimulatedCrawl(scene, 0, Scaler(Bounds(max=most))).run()
 
 
 def fixed(scene: Sequence[Arrival] = SCENE, workers: int = MOST) -> Course:
-    """By so many, all the time."""
+    """The crawl with a constant number of workers."""
     return SimulatedCrawl(scene, workers, None).run()

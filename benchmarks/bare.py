@@ -1,9 +1,9 @@
 """The yardstick: the same crawl as a bare loop, with nothing that makes a crawl safe or shared.
 
-aiohttp, Lexbor and uvloop, a queue and a seen set in memory: no politeness, no retries, nothing
-stored. can-ada joins the links: urllib's `urljoin` takes half as much CPU again for a whole page,
-and a slow yardstick would flatter us. With --own-client it fetches with Shoal's client, which takes
-less CPU than aiohttp. `python -m benchmarks.bare BASE_URL...` prints one line of JSON.
+Uses aiohttp, Lexbor and uvloop, with a queue and a seen set in memory: no politeness, no retries,
+nothing stored. can-ada joins the links: urllib's `urljoin` would raise the CPU time of a whole page
+by half, and a slow yardstick would flatter Shoal. With --own-client it fetches with Shoal's client,
+which takes less CPU than aiohttp. `python -m benchmarks.bare BASE_URL...` prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Client = Callable[[int], AbstractAsyncContextManager[Get]]
 
 @asynccontextmanager
 async def usual_client(concurrency: int) -> AsyncIterator[Get]:
-    """aiohttp."""
+    """Fetch with aiohttp."""
     connector = aiohttp.TCPConnector(limit=concurrency)
     async with aiohttp.ClientSession(connector=connector, raise_for_status=True) as session:
 
@@ -42,7 +42,7 @@ async def usual_client(concurrency: int) -> AsyncIterator[Get]:
 
 
 class BareLoop:
-    """A crawl of some sites."""
+    """A crawl of everything that the start URLs lead to."""
 
     def __init__(self, start_urls: Sequence[str]) -> None:
         self._queue: asyncio.Queue[str] = asyncio.Queue()
@@ -53,7 +53,7 @@ class BareLoop:
         self.items: list[dict[str, str]] = []
 
     async def run(self, client: Client, concurrency: int) -> None:
-        """Crawl all that can be reached."""
+        """Crawl all pages that can be reached."""
         async with client(concurrency) as get, asyncio.TaskGroup() as group:
             loops = [group.create_task(self._loop(get)) for _ in range(concurrency)]
             await self._queue.join()
@@ -81,7 +81,7 @@ class BareLoop:
 
 
 def main() -> None:
-    """Crawl a site and print what it took."""
+    """Crawl, and print what it took."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bare")
     parser.add_argument("base_urls", nargs="+")
     parser.add_argument("--concurrency", type=int, default=32)
@@ -89,7 +89,7 @@ def main() -> None:
     args = parser.parse_args()
     client: Client = usual_client
     if args.own_client:
-        from benchmarks.own_client import own_client as client  # Else it would count as memory.
+        from benchmarks.own_client import own_client as client  # Imported late: it takes memory.
     crawl = BareLoop([f"{base}/index.html" for base in args.base_urls])
     started = time.perf_counter()
     uvloop.run(crawl.run(client, args.concurrency))

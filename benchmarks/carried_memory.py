@@ -1,8 +1,9 @@
-"""Bytes per queued URL on Redis, beside what is known of it: all of it there, the rest in blocks
-there, the rest with a broker. `python -m benchmarks.carried_memory [--broker amqp://...]` prints
-one line of JSON for each.
+"""Measures bytes of Redis per queued URL, apart from the set of known URLs.
 
-Hosts have a rate, as in crawls of so many: so their windows are small.
+Three layouts: everything in queues on Redis, most of it in blocks on Redis, and most of it in
+blocks with a broker. `python -m benchmarks.carried_memory [--broker amqp://...]` prints one line of
+JSON for each. Hosts have a rate, as is usual in crawls of this size, so that their windows are
+small.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from shoal.runtime.eventloop import run
 CRAWL = "bench"
 BATCH = 1_000
 CHUNK = 50_000
-"""URLs that are made at a time."""
+"""How many URLs are generated at a time, to limit the memory of this process."""
 
 
 async def measure(
     server: RedisServer, address: str, state: str | None, hosts: int, urls: int
 ) -> dict[str, Any]:
-    """Queue so many URLs of so many hosts."""
+    """Queue URLs of `hosts` hosts, and measure the memory that they take."""
     server.empty()
     while server.info("memory")["lazyfree_pending_objects"]:
-        time.sleep(0.1)  # What was forgotten before is freed behind our back.
+        time.sleep(0.1)  # Redis still frees data that was deleted before.
     async with frontier_at(address, state) as frontier:
         await frontier.start(CRAWL, msgspec.structs.replace(RULES, rate="1/s"))
         empty, spent_s = server.used_bytes(), 0.0

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.catalogue`: how soon all pages of a catalogue are known, and read.
+"""`python -m benchmarks.catalogue`: measures how soon all pages of a catalogue are known, and read.
 
 A site answers every request after 100 ms. One spider follows "next" from page to page; the others
 declare a catalogue, one for each way to count its pages. The rate is `none`, all else is default.
@@ -39,12 +39,12 @@ WAYS = {
 
 
 class Run(msgspec.Struct):
-    """Seconds since the start of the crawl."""
+    """Times of one crawl, in seconds since its start."""
 
     known_s: float
-    """The frontier knew every page, the questions included."""
+    """When the frontier knew every page. This includes the time to ask it."""
     read_s: float
-    """The crawl was over."""
+    """When the crawl was over."""
 
 
 class Listing(Spider):
@@ -60,7 +60,7 @@ class Listing(Spider):
 
 
 def spider_for(name: str, base: str) -> type[Spider]:
-    """The spider that goes this way."""
+    """The spider that finds the pages in the way called `name`."""
     template = f"{base}/catalog?page={{page}}"
     members: dict[str, Any] = {"name": Listing.name}
     if name == NEXT:
@@ -71,7 +71,7 @@ def spider_for(name: str, base: str) -> type[Spider]:
 
 
 async def crawl(spider: type[Spider], base: str, pages: int, folder: str) -> Run:
-    """A crawl by one worker in this process, on a new file."""
+    """Crawl with one worker in this process, on a new file."""
     store = {"frontier": f"sqlite:///{folder}/bench.db", "results": f"sqlite:///{folder}/bench.db"}
     settings = config.build(settings_of(spider) | store | {"allow_private": True})
     admission = Admission(settings.rules)
@@ -93,7 +93,7 @@ async def crawl(spider: type[Spider], base: str, pages: int, folder: str) -> Run
 
 @contextmanager
 def served(pages: int, latency_s: float) -> Iterator[str]:
-    """The site, in a process of its own. Gives the base URL."""
+    """Serve the site from a process of its own. Gives the base URL."""
     ours, theirs = multiprocessing.Pipe()
     process = multiprocessing.Process(target=_serve, args=(theirs, pages, latency_s), daemon=True)
     process.start()
@@ -132,7 +132,7 @@ def _page(number: int, pages: int) -> str:
 
 
 def table_of(runs: dict[str, list[Run]], pages: int, latency_s: float) -> Table:
-    """Medians, and the ratios of each round to following "next"."""
+    """A table of medians, and of the ratios of each round to following "next"."""
     title = f"{pages} pages, {latency_s * 1000:.0f} ms per answer"
     table = Table("", "all known after s", 'of "next"', "all read after s", title=title)
     for name, own in runs.items():

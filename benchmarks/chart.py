@@ -1,4 +1,4 @@
-"""Bars as SVG, in the colours of other charts."""
+"""Draws bar charts as SVG, in the colours of `shoal.core.charts`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who takes part in `make bench`, on which pages, and how the runs are interleaved."""
+"""The contestants of `make bench`, the pages that they crawl, and the order of their runs."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ FLEET = "Shoal, Redis + PostgreSQL"
 EMBEDDED = "Shoal, SQLite"
 MANY = f", {HOSTS} hosts"
 TWO = ", 2 processes"
-"""How contestants are named: the tables and the chart are made from these."""
+"""Parts of the names of contestants, by which tables and charts find them."""
 
 Contestants = dict[str, Callable[[], Run]]
 
 
 class Arena(msgspec.Struct, frozen=True):
-    """Where the runs take place: all servers are up as long as the contest lasts."""
+    """The shops and servers of all runs. All servers are up as long as the contest lasts."""
 
     large: Sequence[str]
     """One shop, with as many pages as were asked for."""
     many: Sequence[str]
     """As many pages, spread over twenty hosts."""
     small: str
-    """A smaller shop, for those who are slow: as many links lead to known pages as in the large."""
+    """A smaller shop for slow contestants. Its share of links to known pages is the same."""
     redis: RedisServer
     postgres: str
 
 
 @contextmanager
 def opened(pages: int, small_pages: int) -> Iterator[Arena]:
-    """All servers."""
+    """Make the shops, and run all servers."""
     large, small = make_site(pages), make_site(small_pages)
     many = [make_site(max(pages // HOSTS, 1), shop) for shop in range(HOSTS)]
     with (
@@ -57,7 +57,7 @@ def opened(pages: int, small_pages: int) -> Iterator[Arena]:
 
 
 def headline(arena: Arena) -> Contestants:
-    """The fewest that give the two ratios which matter most."""
+    """The contestants needed for the two most important ratios."""
     own = yardsticks(arena)
     return {
         BARE: own.pop(BARE),
@@ -67,7 +67,7 @@ def headline(arena: Arena) -> Contestants:
 
 
 def yardsticks(arena: Arena) -> Contestants:
-    """One process with no limit per host, bare and ours."""
+    """The bare loop and Shoal, each in one process without a limit per host."""
     return {
         BARE: lambda: crawls.bare(arena.large),
         FLEET: lambda: on_postgres(arena, arena.large),
@@ -94,7 +94,7 @@ def ours(arena: Arena) -> Contestants:
 
 
 def theirs(arena: Arena) -> Contestants:
-    """The peers, tuned (docs/performance.md says how) and as they come."""
+    """The peers, tuned (see docs/performance.md) and with their defaults."""
     return {
         f"{SCRAPY_REDIS}{TWO}": lambda: _scrapy(arena, "scrapy-redis-fifo", tuned=True, many=2),
         f"{SCRAPY_REDIS}, defaults": lambda: _scrapy(arena, "scrapy-redis"),
@@ -105,13 +105,13 @@ def theirs(arena: Arena) -> Contestants:
 
 
 def on_postgres(arena: Arena, bases: Sequence[str], setup: Setup = crawls.ONE) -> Run:
-    """The queue on Redis, the items in a new database."""
+    """Crawl with the queue on Redis and the items in a new database."""
     with new_database(arena.postgres) as results:
         return crawls.shoal_on_redis(bases, arena.redis, setup, results=results)
 
 
 def _scrapy(arena: Arena, scheduler: str, *, tuned: bool = False, many: int = 1) -> Run:
-    """With items in Redis where the queue is there, else in a file."""
+    """Crawl with Scrapy. Items go to Redis if the queue is there, otherwise to a file."""
     contestant = Contestant(
         scheduler, processes=many, store_items=scheduler != "memory", tuned=tuned
     )
@@ -119,7 +119,7 @@ def _scrapy(arena: Arena, scheduler: str, *, tuned: bool = False, many: int = 1)
 
 
 def in_rounds(contestants: Contestants, rounds: int, console: Console) -> Runs:
-    """Everybody in turn, several times: a machine that gets slower does so for everybody."""
+    """Run all contestants in turn, several times: a machine that gets slower affects all."""
     runs: Runs = {}
     for number in range(1, rounds + 1):
         for name, contest in contestants.items():

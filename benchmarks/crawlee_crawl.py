@@ -1,9 +1,9 @@
-"""A whole crawl by Crawlee, in memory, in this process.
+"""Runs a whole crawl by Crawlee, in memory, in this process.
 
 `python -m benchmarks.crawlee_crawl BASE_URL` prints one line of JSON: pages, items and seconds. It
-runs in the environment of the peers, and with the settings that were found to be the fastest:
+runs in the environment of the peers, with the settings that were found to be the fastest:
 
-- at least as many requests in flight as at most, so that its load control takes none away;
+- the same minimum and maximum of requests in flight, so that its load control never lowers them;
 - no session pool, no retries, no log, state kept in memory only, uvloop;
 - its own HTTP client, impit, and its own queue and data set in memory;
 - links by `add_requests`: 1.15 times as fast as `enqueue_links` (1.11 to 1.31 in four rounds).
@@ -33,7 +33,7 @@ NEVER = timedelta(days=1)
 
 
 class Counting:
-    """The handler: the same four fields and all links as all others read."""
+    """The handler. It reads the same four fields and all links, as all contestants do."""
 
     def __init__(self) -> None:
         self.pages = 0
@@ -57,7 +57,7 @@ class Counting:
 
 
 def crawler(handler: Counting) -> Any:
-    """A crawler with nothing that costs time and is not needed."""
+    """A crawler without anything that costs time and is not needed."""
     return ParselCrawler(
         request_handler=handler,
         configuration=Configuration(persist_state_interval=NEVER, purge_on_start=False),

@@ -1,7 +1,7 @@
-"""Whole crawls of the shop, each in processes of its own: the bare loop, `shoal crawl`, Crawlee.
+"""Runs whole crawls of the shop, in new processes: the bare loop, `shoal crawl`, Crawlee.
 
-The clock runs from the first page to the end of the crawl, for everybody: how long Python takes to
-start is left out. CPU and memory are those of all processes from their start.
+For all of them, time is measured from the first page to the end of the crawl, without the start of
+Python. CPU and memory are those of all processes from their start.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Run(msgspec.Struct):
     """From the first page to the end."""
     cpu_s: float
     rss_mb: float
-    """Of the largest process, at its worst."""
+    """The peak of the largest process."""
     workers: int = 1
     whole_s: float = 0.0
-    """With the start of all processes."""
+    """Like `seconds`, but with the start of all processes."""
     busy_cores: float | None = None
-    """From the first page on, by everything that runs on this machine, the servers for instance."""
+    """Cores in use from the first page on, by everything on this machine, servers included."""
     load: Load | None = None
-    """What it was for the Redis server."""
+    """What the crawl cost the Redis server."""
     by_each: list[int] = []
     """The pages of each process, where that is known."""
 
@@ -56,7 +56,7 @@ class Run(msgspec.Struct):
 
     @property
     def redis_us_per_page(self) -> float:
-        """CPU of the Redis server."""
+        """CPU of the Redis server per page."""
         return self.load.cpu_s / self.pages * 1e6 if self.load else 0.0
 
 
@@ -64,16 +64,16 @@ Runs = dict[str, list[Run]]
 
 
 class Setup(msgspec.Struct, frozen=True):
-    """How Shoal is to crawl, wherever it keeps its queue and its items."""
+    """Options of `shoal crawl`, apart from the addresses of its stores."""
 
     workers: int = 1
     concurrency: int = CONCURRENCY
     per_host: int | None = None
-    """Requests in flight per host. None: as many as the spider says, which is no limit."""
+    """Requests in flight per host. None: as the spider says, which is practically no limit."""
     spider: str = "Bench"
 
     def options(self) -> list[str]:
-        """For the command line."""
+        """The same as options of the command line."""
         options = ["--workers", f"{self.workers}", "--concurrency", f"{self.concurrency}"]
         if self.per_host is not None:
             options += ["--concurrency-per-host", f"{self.per_host}"]
@@ -84,13 +84,13 @@ ONE, TWO = Setup(), Setup(workers=2)
 
 
 def bare(bases: Sequence[str], in_flight: int = CONCURRENCY, *, own_client: bool = False) -> Run:
-    """The yardstick."""
+    """Run the bare loop."""
     command = [sys.executable, "-m", "benchmarks.bare", *bases, "--concurrency", f"{in_flight}"]
     return _in_one_process([*command, "--own-client"] if own_client else command)
 
 
 def crawlee(base: str) -> Run:
-    """Crawlee, in memory."""
+    """Run Crawlee, in memory."""
     return _in_one_process([peers.python(), "-m", "benchmarks.crawlee_crawl", base])
 
 
@@ -115,7 +115,7 @@ def shoal(
     state: str = "",
     results: str = "",
 ) -> Run:
-    """A whole `shoal crawl`: on a new file, unless it is said where the queue or the items go."""
+    """Run a whole `shoal crawl`. Without addresses, queue and items go to a new file."""
     os.environ["SHOAL_BENCH_URLS"] = ",".join(f"{base}/index.html" for base in bases)
     with tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder:
         os.environ["SHOAL_BENCH_CLOCK"] = folder
@@ -143,7 +143,7 @@ def shoal(
 def shoal_on_redis(
     bases: Sequence[str], server: RedisServer, setup: Setup = ONE, *, results: str = ""
 ) -> Run:
-    """The same on an empty Redis, and what that costs the server."""
+    """The same with the queue on an emptied Redis. The run includes the load of that server."""
     server.empty()
     before = server.load()
     run = shoal(bases, setup, frontier=server.address, results=results)

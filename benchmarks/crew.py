@@ -1,4 +1,4 @@
-"""Workers on one slow host, which come and go as they are told; the host says what it saw."""
+"""Starts and stops workers that crawl one slow host, and evaluates the log of that host."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from shoal.spider.own_settings import settings_of
 
 ROOM = Rules().concurrency_per_host
 LEASE_S = 3.0
-"""In crawls in which somebody is killed: as long others have to wait for what that one had."""
+"""The lease time in crawls in which a worker is killed: others wait as long for its tasks."""
 SETTLED_S = 3.0
-"""How long all is left as it is between two events."""
+"""The pause between two events, in which shares settle."""
 STAYING, JOINING, LEAVING, KILLED = "staying", "joining", "leaving", "killed"
 
 
@@ -39,26 +39,26 @@ class Divided(msgspec.Struct):
     workers: int
     pages_per_s: float
     parts: list[float]
-    """What each visited, as times what would be its even part."""
+    """The pages of each worker, relative to an even share."""
     most_at_once: int
     trips_per_50: float | None = None
-    """Round trips to Redis."""
+    """Round trips to Redis per 50 pages."""
 
 
 class Handover(msgspec.Struct):
-    """How long it took until shares were anew what they should be. None: they never were."""
+    """How long it took until shares were even again. None: they never were."""
 
     joined_s: float | None
-    """Until a worker had its even part, from its first sign of life."""
+    """From the first sign of life of a new worker until it had an even share."""
     left_s: float | None
-    """Until the others had all the room, from the SIGTERM."""
+    """From a SIGTERM until the remaining workers used all the room."""
     killed_s: float | None
-    """The same, from a kill -9."""
+    """From a SIGKILL until the remaining workers used all the room."""
     most_at_once: int
 
 
 class Crew:
-    """The worker processes of one crawl, by what they call themselves."""
+    """The worker processes of one crawl, by name. The name is also their user agent."""
 
     def __init__(self, frontier: str, results: str) -> None:
         self._frontier = frontier
@@ -66,46 +66,46 @@ class Crew:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str) -> None:
-        """One more worker, which stays until the crawl is finished."""
+        """Start a worker, which stays until the crawl is finished."""
         command = [sys.executable, "-m", "shoal", "worker", "benchmarks.spider:OneSite"]
         command += ["--until-finished", "--allow-private", "--user-agent", name]
         command += ["--frontier", self._frontier, "--results", self._results]
         self._processes[name] = subprocess.Popen(command)
 
     def end(self, name: str, how: signal.Signals) -> float:
-        """Send a signal. Returns when that was."""
+        """Send a signal to a worker. Returns the time of that."""
         self._processes[name].send_signal(how)
         return time.monotonic()
 
     def wait(self) -> None:
-        """Until all have ended by themselves."""
+        """Wait until all workers have ended by themselves."""
         for name, process in self._processes.items():
             if process.wait():
                 raise SystemExit(f"worker {name} failed with exit code {process.returncode}")
 
     def kill(self) -> None:
-        """End whoever is left."""
+        """Kill the workers that are left."""
         for process in self._processes.values():
             process.kill()
             process.wait()
 
-    # What the frontier knows
+    # On the frontier
 
     async def begin(self, lease_s: float) -> None:
-        """Make the crawl, with nothing in it."""
+        """Create the crawl, without any tasks."""
         settings = config.build({**settings_of(OneSite), "lease_s": lease_s})
         async with frontier_at(self._frontier) as frontier:
             await frontier.start(OneSite.name, settings.rules)
 
-    async def plant(self) -> None:
-        """When all workers are there, give them all the work at once."""
+    async def seed(self) -> None:
+        """Wait for all workers, then add all tasks."""
         await self.heard_of(len(self._processes))
         async with frontier_at(self._frontier) as frontier:
             rules = (await frontier.stats(OneSite.name)).rules
             await seed_from_spider(frontier, OneSite.name, OneSite(), rules)
 
     async def heard_of(self, workers: int) -> float:
-        """Wait for signs of life of so many. Returns when they were all heard of."""
+        """Wait until `workers` workers have sent a heartbeat. Returns the time of that."""
         async with frontier_at(self._frontier) as frontier:
             while len(await frontier.workers(OneSite.name)) < workers:
                 await asyncio.sleep(0.02)
@@ -116,8 +116,8 @@ class Crew:
 def crew_on(
     hosts: SlowHosts, pages: int, server: RedisServer | None, lease_s: float = Rules().lease_s
 ) -> Iterator[Crew]:
-    """A crawl of so many pages that has begun: on Redis, or on a file where there is none."""
-    hosts.hits()  # What is left of the crawl before is not ours.
+    """Begin a crawl of `pages` pages, on Redis if there is a server, otherwise on a file."""
+    hosts.hits()  # Drops the hits of the crawl before.
     os.environ["SHOAL_BENCH_URLS"] = f"http://127.0.0.1:{hosts.ports[0]}"
     os.environ["SHOAL_BENCH_PAGES"] = f"{pages}"
     with tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder:
@@ -133,12 +133,12 @@ def crew_on(
 
 
 def divided(hosts: SlowHosts, workers: int, pages: int, server: RedisServer | None) -> Divided:
-    """A whole crawl by so many workers."""
+    """Run a whole crawl with a fixed number of workers."""
     names = [f"worker-{number}" for number in range(workers)]
     with crew_on(hosts, pages, server) as crew:
         for name in names:
             crew.start(name)
-        run(crew.plant())
+        run(crew.seed())
         before = server.load() if server else None
         crew.wait()
         load = server.load() - before if server and before else None
@@ -155,12 +155,12 @@ def divided(hosts: SlowHosts, workers: int, pages: int, server: RedisServer | No
 
 
 def handover(hosts: SlowHosts, pages: int, server: RedisServer | None) -> Handover:
-    """To three workers comes a fourth; then one of the three leaves, then another is killed. All
-    of it is over before there is nothing left to do."""
+    """Run three workers, add a fourth, stop one of the three, then kill another. There must be
+    enough pages that all this happens before the crawl is over."""
     with crew_on(hosts, pages, server, LEASE_S) as crew:
         for name in (STAYING, LEAVING, KILLED):
             crew.start(name)
-        run(crew.plant())
+        run(crew.seed())
         time.sleep(SETTLED_S)
         crew.start(JOINING)
         heard_at = run(crew.heard_of(4))

@@ -1,6 +1,6 @@
-"""Makes a frontier know many URLs: `python -m benchmarks.filling ADDRESS COUNT`.
+"""Fills a frontier with known URLs: `python -m benchmarks.filling ADDRESS COUNT`.
 
-They are fingerprints of nothing, each as random as a real one. Prints their number, as JSON.
+Their fingerprints are random, as real ones are. Prints their number, as JSON.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FINGERPRINT_BYTES = 8
 
 
 async def fill(address: str, count: int) -> None:
-    """Know so many URLs as done elsewhere, in the crawl of the benchmark's spider."""
+    """Add `count` known URLs to the crawl of the benchmark's spider, as done elsewhere."""
     random = Random(count)
     async with frontier_at(address) as frontier:
         await frontier.start(Bench.name, config.build(settings_of(Bench)).rules)
@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("address")
     parser.add_argument("count", type=int)
     args = parser.parse_args()
-    logging.disable(logging.WARNING)  # That this server keeps nothing on disk is known.
+    logging.disable(logging.WARNING)  # The server has no persistence, which would be warned of.
     run(fill(args.address, args.count))
     print(args.count)
 

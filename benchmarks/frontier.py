@@ -1,4 +1,4 @@
-"""The frontier by itself: new URLs, duplicates, lease and finish, at two depths of the queue.
+"""Measures the SQLite frontier by itself: new URLs, duplicates, lease and finish.
 
 `python -m benchmarks.frontier DEPTH` prints one line of JSON: operations per second with DEPTH
 tasks queued over twenty hosts, in batches of a hundred.
@@ -29,7 +29,7 @@ RULES = Rules(rate="none", robots=False, concurrency_per_host=1_000)
 
 
 def entries(first: int, count: int) -> list[Entry]:
-    """Tasks of a large shop, spread over the hosts."""
+    """Tasks of a large shop, spread evenly over the hosts."""
     admission = Admission(RULES)
     numbers = range(first, first + count)
     return [
@@ -39,13 +39,13 @@ def entries(first: int, count: int) -> list[Entry]:
 
 
 async def add(frontier: Frontier, tasks: Sequence[Entry]) -> None:
-    """Add in batches."""
+    """Add tasks in batches."""
     for start in range(0, len(tasks), BATCH):
         await frontier.add(CRAWL, tasks[start : start + BATCH])
 
 
 async def drain(frontier: Frontier, count: int) -> None:
-    """Lease and finish."""
+    """Lease and finish `count` tasks in batches."""
     done = 0
     while done < count:
         grant = await frontier.lease(CRAWL, Ask("bench", BATCH))
@@ -55,14 +55,14 @@ async def drain(frontier: Frontier, count: int) -> None:
 
 
 async def per_second(count: int, work: Callable[[], Awaitable[None]]) -> float:
-    """How many a second."""
+    """Run `work`, and return its `count` operations per second."""
     started = time.perf_counter()
     await work()
     return count / (time.perf_counter() - started)
 
 
 async def measure(depth: int) -> dict[str, float]:
-    """Fill a frontier to the depth, then measure around it."""
+    """Fill a frontier to the depth, then measure each operation there."""
     with tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder:
         frontier = SqliteFrontier(Path(folder) / "frontier.db")
         await frontier.start(CRAWL, RULES)

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.growth`: what a page costs when up to five million URLs are known.
+"""`python -m benchmarks.growth`: measures the cost of a page with up to five million known URLs.
 
 Each frontier is filled with fingerprints first. Then one worker crawls the same small shop on each
-in turn, every round on a port of its own, so that its pages are new. Draws a chart of it.
+in turn. Every round serves the shop on another port, so that its pages are new. Draws charts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KNOWN = (10_000, 1_000_000, 5_000_000)
 
 
 class Depth(msgspec.Struct):
-    """A frontier that knows so many URLs, and what crawling cost there, round by round."""
+    """A number of known URLs on one kind of frontier, and the crawls there, round by round."""
 
     store: str
     known: int
@@ -39,11 +39,11 @@ class Depth(msgspec.Struct):
     runs: list[Run] = []
 
     def median(self, name: str) -> float:
-        """Of a figure of the runs."""
+        """The median of one figure of the runs."""
         return float(statistics.median(getattr(run, name) for run in self.runs))
 
     def times(self, least: Depth, name: str) -> str:
-        """How many times that of another depth, in the same rounds."""
+        """The ratio of a figure to that of another depth, over runs of the same rounds."""
         pairs = zip(self.runs, least.runs, strict=True)
         return spread([getattr(own, name) / getattr(other, name) for own, other in pairs])
 
@@ -53,7 +53,7 @@ class Depth(msgspec.Struct):
 
 
 class Frontier:
-    """Where the queue of one depth is."""
+    """The frontier of one depth, on a server or in a file of its own."""
 
     def __init__(self, depth: Depth, stack: ExitStack) -> None:
         self.depth = depth
@@ -67,18 +67,18 @@ class Frontier:
             self.address = f"sqlite:///{self._file}"
 
     def fill(self) -> None:
-        """Make it know what it is to know."""
-        # In a process of its own: those we start never seem smaller than we are ourselves.
+        """Fill it with the known URLs of its depth."""
+        # In a process of its own, to keep this one small: see `Usage.peak_rss_mb`.
         procstat.figures_of("filling", self.address, str(self.depth.known))
         size = self._server.used_bytes() if self._server else self._file.stat().st_size
         self.depth.store_mb = size / 1e6
 
     def crawl(self, base: str) -> Run:
-        """Crawl a shop that it does not know."""
+        """Crawl a shop whose pages are new to it."""
         done = sum(run.pages for run in self.depth.runs)
         before = self._server.load() if self._server else None
         own = crawls.shoal([base], frontier=self.address)
-        own.pages -= done  # It counts all that it ever did.
+        own.pages -= done  # The crawl's counter includes earlier rounds.
         if self._server and before:
             own.load = self._server.load() - before
         self.depth.runs.append(own)
@@ -86,7 +86,7 @@ class Frontier:
 
 
 def measure(depths: Sequence[Depth], pages: int, rounds: int, console: Console) -> None:
-    """Fill all, then crawl on each in turn."""
+    """Fill all frontiers, then crawl on each in turn."""
     with ExitStack() as stack:
         frontiers = [Frontier(depth, stack) for depth in depths]
         for frontier in frontiers:
@@ -100,7 +100,7 @@ def measure(depths: Sequence[Depth], pages: int, rounds: int, console: Console) 
 
 
 def table_of(depths: Sequence[Depth]) -> Table:
-    """Medians, and the ratio to the smallest of the same store in the same round."""
+    """A table of medians, and of ratios to the smallest depth of the same store and round."""
     table = Table(
         *("", "URLs known", "µs per page", "times", "CPU µs per page", "times"),
         *("Redis CPU µs per page", "worker MB", "store MB"),
@@ -124,7 +124,7 @@ def table_of(depths: Sequence[Depth]) -> Table:
 
 
 def draw(depths: Sequence[Depth], folder: Path) -> None:
-    """The table as two charts."""
+    """Draw the time and the memory as two charts."""
     folder.mkdir(parents=True, exist_ok=True)
     stores = dict.fromkeys(depth.store for depth in depths)
     times = [

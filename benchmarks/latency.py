@@ -1,9 +1,9 @@
-"""`python -m benchmarks.latency`: more workers where hosts are slow, and what politeness allows.
+"""`python -m benchmarks.latency`: measures how slow hosts scale with workers, up to their rate.
 
-Fifty hosts answer after 200 ms, and may be hit five times a second each. A worker has four slots,
+Fifty hosts answer after 200 ms, and each may be hit five times a second. A worker has four slots,
 so it waits nearly all of the time: twice the workers should do twice the pages, until the rate is
-the limit. The last row has slots enough: there only the rate is in the way. All workers run before
-the crawl has anything to do; the hosts themselves say when they were hit.
+the limit. The last row has enough slots, so that only the rate limits it. All workers run before
+the crawl gets its tasks. The hosts record when they were hit.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ WORKERS = (1, 2, 4, 8)
 
 
 class Fleet(msgspec.Struct, frozen=True):
-    """So many workers, each with so many slots."""
+    """A number of workers, each with the same number of slots."""
 
     workers: int
     slots: int
@@ -54,7 +54,7 @@ Runs = dict[str, list[Seen]]
 
 
 def crawl(fleet: Fleet, hosts: SlowHosts, pages: int, server: RedisServer) -> Seen:
-    """All pages of all hosts, in no order."""
+    """Crawl all pages of all hosts, in no particular order."""
     server.empty()
     os.environ["SHOAL_BENCH_URLS"] = ",".join(
         f"http://127.0.0.1:{port}/{number}" for number in range(pages) for port in hosts.ports
@@ -63,7 +63,7 @@ def crawl(fleet: Fleet, hosts: SlowHosts, pages: int, server: RedisServer) -> Se
         results = f"sqlite:///{folder}/results.db"
         run(_begin(server.address))
         with _workers(fleet, server.address, results) as processes:
-            run(_plant(server.address, fleet.workers))
+            run(_seed(server.address, fleet.workers))
             for process in processes:
                 if process.wait():
                     raise SystemExit(f"a worker failed with exit code {process.returncode}")
@@ -74,13 +74,13 @@ def crawl(fleet: Fleet, hosts: SlowHosts, pages: int, server: RedisServer) -> Se
 
 
 async def _begin(address: str) -> None:
-    """Make the crawl, with nothing in it."""
+    """Create the crawl, without any tasks."""
     async with frontier_at(address) as frontier:
         await frontier.start(Waiting.name, config.build(settings_of(Waiting)).rules)
 
 
-async def _plant(address: str, workers: int) -> None:
-    """When all workers are there, give them all the work at once."""
+async def _seed(address: str, workers: int) -> None:
+    """Wait for all workers, then add all tasks."""
     async with frontier_at(address) as frontier:
         while len(await frontier.workers(Waiting.name)) < workers:
             await asyncio.sleep(0.05)
@@ -103,7 +103,7 @@ def _workers(fleet: Fleet, frontier: str, results: str) -> Iterator[list[subproc
 
 
 def table_of(runs: Runs, least_s: float, limit: int) -> Table:
-    """Medians; efficiency against one worker in the same round."""
+    """A table of medians, and of the efficiency relative to one worker in the same round."""
     table = Table(
         *("", "pages/s", "efficiency", "seconds", "of the least time", "most hits in 1 s"),
         title=f"{HOSTS} hosts, {DELAY_S * 1000:.0f} ms each (aim: efficiency 0.9)",
@@ -139,8 +139,8 @@ def main() -> None:
                 seen = crawl(fleet, hosts, args.pages, server)
                 runs.setdefault(str(fleet), []).append(seen)
                 console.print(f"round {number}: {fleet}: {seen.seconds:.1f} s")
-    # The first request of each host may go at once, and so each answer but the last may be waited
-    # for beside the next request.
+    # The first request of each host goes at once, and only the last answer has to be waited for:
+    # the others arrive while the rate delays the next request.
     least_s = (args.pages - 1) / Waiting.PER_SECOND + DELAY_S
     table = table_of(runs, least_s, Waiting.PER_SECOND)
     console.print(table)

@@ -1,4 +1,4 @@
-"""Links as a crawl meets them: of 60 to 70 characters, followed from pages that have twenty."""
+"""Makes links like those of real crawls: 60 to 70 characters, twenty on a page."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from shoal.frontier.values import Entry
 from shoal.spider.page import Page
 
 RULES = Rules(rate="none", robots=False, concurrency_per_host=1_000_000, lease_s=3600.0)
-"""Nothing holds a task back: what is measured is the frontier, not the wait."""
+"""Rules under which no task has to wait, so that only the frontier is measured."""
 
 PER_PAGE = 20
 
 
 def sites(hosts: int) -> list[str]:
-    """The names of so many hosts."""
+    """The names of the first `hosts` hosts."""
     return [_site(number) for number in range(hosts)]
 
 
 def followed(first: int, count: int, hosts: int) -> list[Entry]:
-    """The links number `first` and following, in turn to each host, as `page.follow` makes them."""
+    """`count` links from number `first` on, as `page.follow_all` makes them. They go to all hosts
+    in turn."""
     admission = Admission(RULES)
     return [
         admission.admit(task)
@@ -33,12 +34,12 @@ def followed(first: int, count: int, hosts: int) -> list[Entry]:
 
 
 def in_batches(entries: list[Entry], size: int) -> Iterator[list[Entry]]:
-    """Entries, so many at a time."""
+    """Entries in batches of `size`."""
     return (entries[start : start + size] for start in range(0, len(entries), size))
 
 
 def collect_seldom() -> None:
-    """Set the garbage collector as a worker does: see child.py."""
+    """Configure the garbage collector as a worker does: see runtime/memory.py."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
 

@@ -1,5 +1,7 @@
-"""`python -m benchmarks.on_broker --broker amqp://...`: whole crawls with the queue on Redis, in
-blocks on Redis, and in blocks with a broker, in turn; and how fast each is beside Redis alone.
+"""`python -m benchmarks.on_broker --broker amqp://...`: compares crawls with and without a broker.
+
+Whole crawls with the queue on Redis, in blocks on Redis, and in blocks with a broker, in turn, and
+their speed relative to Redis alone.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ ALONE = "Redis"
 def contestants(
     bases: list[str], server: RedisServer, broker: str | None, setup: Setup
 ) -> dict[str, Callable[[], Run]]:
-    """All on the same pages and the same Redis, which is emptied before each."""
+    """The contestants. All use the same pages and the same Redis, which is emptied before each."""
 
     def crawl(frontier: str, state: str = "") -> Run:
         server.empty()

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.on_postgres`: items into PostgreSQL.
+"""`python -m benchmarks.on_postgres`: measures saving items to PostgreSQL.
 
-Rows per second beside the raw ways, and whole crawls beside the same crawls with results thrown
-away. Raw figures go to benchmarks/out.
+Rows per second compared with raw statements, and whole crawls compared with the same crawls whose
+results are thrown away. Raw figures go to benchmarks/out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ YARDSTICKS = {
 
 
 def measure(pages: int, rounds: int, console: Console) -> dict[str, Any]:
-    """Both parts. Prints the tables."""
+    """Measure both parts, and print their tables."""
     rows = procstat.figures_of("postgres_rows", f"--rounds={rounds}")
     console.print(row_table(rows))
     runs = crawls(pages, rounds, console)
@@ -40,7 +40,7 @@ def measure(pages: int, rounds: int, console: Console) -> dict[str, Any]:
 
 
 def row_table(rounds: list[dict[str, float]]) -> Table:
-    """Medians, and the ratio of each round to the raw way of that round."""
+    """A table of medians, and of ratios to the raw statements of the same round."""
     table = Table(
         *("", "rows/s", *YARDSTICKS),
         title="items into PostgreSQL (aim: 0.8 of COPY + upsert)",
@@ -56,7 +56,7 @@ def row_table(rounds: list[dict[str, float]]) -> Table:
 
 
 def crawls(pages: int, rounds: int, console: Console) -> dict[str, list[dict[str, float]]]:
-    """One worker, queue on Redis: results to PostgreSQL, or to nobody."""
+    """Crawl with one worker and the queue on Redis. Results go to PostgreSQL or are thrown away."""
     runs: dict[str, list[dict[str, float]]] = {}
     with (
         served(make_site(pages)) as base,
@@ -80,7 +80,7 @@ def crawls(pages: int, rounds: int, console: Console) -> dict[str, list[dict[str
 
 
 def crawl_table(runs: dict[str, list[dict[str, float]]]) -> Table:
-    """Medians, and each round's ratio to the crawl that keeps nothing."""
+    """A table of medians, and of ratios to the crawl of the same round that keeps nothing."""
     table = Table(
         *("results", "pages/s", "CPU µs/page", "of thrown away"),
         title="whole crawls, one worker, queue on Redis (aim: 0.9)",

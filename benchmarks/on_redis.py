@@ -1,7 +1,7 @@
-"""`python -m benchmarks.on_redis`: the frontier on Redis by itself; --deep: with 5 million URLs.
+"""`python -m benchmarks.on_redis`: measures the frontier on Redis by itself.
 
-Every part runs in a process of its own, on a Redis of its own. Raw figures go to benchmarks/out.
-Whole crawls on Redis are part of `make bench`.
+With --deep, also with 5 million URLs. Every part runs in a process of its own, on a Redis of its
+own. Raw figures go to benchmarks/out. Whole crawls on Redis are part of `make bench`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ AIMS = "aims: 160 queued, 60 seen exactly, 2.5 in a Bloom filter"
 
 
 def measure(rounds: int, console: Console, *, deep: bool) -> dict[str, Any]:
-    """Speed beside the raw call, by depth, and memory. Prints the tables."""
+    """Measure speed beside raw calls, speed by depth, and memory. Print the tables."""
     frontier = procstat.figures_of("redis_frontier", f"--rounds={rounds}")
     console.print(rate_table(frontier))
     depth = procstat.figures_of("redis_depth", f"--rounds={rounds}", *(["--deep"] if deep else []))
@@ -32,7 +32,7 @@ def measure(rounds: int, console: Console, *, deep: bool) -> dict[str, Any]:
 
 
 def rate_table(rounds: list[dict[str, Any]]) -> Table:
-    """Medians, and the ratio of each round to the raw call of that round."""
+    """A table of medians, and of ratios to the raw calls of the same round."""
     table = Table(
         *("clients", "", *(f"{step}/s" for step in STEPS)),
         title="Redis: URLs/s in batches of 100 over 20 hosts (aim: half of the raw call)",
@@ -59,8 +59,9 @@ def _ratio(rounds: list[dict[str, Any]], step: str) -> str:
 
 
 def depth_table(depths: list[dict[str, Any]]) -> Table:
-    """Medians, and how much slower than the shallowest crawl over the same hosts. A hundred
-    thousand hosts are compared with a thousand: in both, a batch has a hundred different ones."""
+    """A table of medians, and of how much slower each is than the shallowest crawl over the same
+    hosts. A hundred thousand hosts are compared with a thousand: in both, the URLs of a batch are
+    all of different hosts."""
     table = Table(
         *("queued", "hosts", "lease/s", "times slower", "finish/s", "times slower"),
         title="Redis: by depth (aim: at most 1.3 times slower than 10,000)",
@@ -82,7 +83,7 @@ def _slower(first: list[dict[str, float]], own: list[dict[str, float]]) -> str:
 
 
 def memory_table(sizes: list[dict[str, Any]]) -> Table:
-    """Bytes per URL."""
+    """A table of bytes per URL."""
     table = Table(
         *("known URLs", "hosts", "queued", "leased", "seen", "seen, at the worst"),
         title=f"Redis: bytes per URL ({AIMS})",

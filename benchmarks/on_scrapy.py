@@ -1,6 +1,6 @@
-"""`python -m benchmarks.on_scrapy`: one spider on Scrapy's own queue, on Shoal, on scrapy-redis.
+"""`python -m benchmarks.on_scrapy`: runs a spider on Scrapy's own queue, Shoal and scrapy-redis.
 
-Raw figures go to benchmarks/out. The peers are installed there too, the first time.
+Raw figures go to benchmarks/out. The peers are installed there, too, the first time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PAGES = 5_000
 
 
 def measure(pages: int, rounds: int, console: Console) -> dict[str, Any]:
-    """Whole crawls, and what queued requests take. Prints the tables."""
+    """Measure whole crawls and the memory of queued requests. Print the tables."""
     with served(make_site(pages)) as base, redis_server() as server:
         runs = crawls(pages, rounds, base, server, console)
         console.print(crawl_table(runs))

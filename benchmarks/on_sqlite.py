@@ -1,4 +1,4 @@
-"""`python -m benchmarks.on_sqlite`: the frontier in a file by itself, at two depths, interleaved.
+"""`python -m benchmarks.on_sqlite`: measures the frontier in a file, at two depths in turn.
 
 Raw figures go to benchmarks/out.
 """
@@ -19,7 +19,7 @@ Figures = dict[str, list[dict[str, float]]]
 
 
 def measure(rounds: int) -> Figures:
-    """Operations per second at every depth."""
+    """Measure operations per second at every depth."""
     runs: Figures = {}
     for _ in range(rounds):
         for depth in DEPTHS:
@@ -30,7 +30,7 @@ def measure(rounds: int) -> Figures:
 
 
 def table_of(runs: Figures) -> Table:
-    """Medians, and how much slower the deep queue is."""
+    """A table of medians, and of how much slower the deep queue is."""
     names = list(next(iter(runs.values()))[0])
     table = Table("", *(f"{name}/s" for name in names), title="SQLite alone, batches of 100")
     medians = {

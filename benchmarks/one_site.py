@@ -1,5 +1,7 @@
-"""The part of `make bench` about one site and many workers: as many requests in flight as a host
-gets by default, in all, shared among one process or two."""
+"""The part of `make bench` about one site and several workers.
+
+One or two processes share as many requests in flight as a host gets by default.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ ROOM = Rules().concurrency_per_host
 SHARED = f", {ROOM} per host"
 OWN_BARE = f"{BARE} on our client"
 PARSING = ", much parsing"
-"""How contestants are named, as in contest.py: SHARED comes last, or PARSING behind it."""
+"""Parts of names, as in contest.py. SHARED comes last, or only PARSING after it."""
 
 HEADS = ("", "pages/s", "CPU s per 1,000 pages", "RSS MB", "times one process", "cores busy")
 
 
 def contestants(arena: Arena) -> Contestants:
-    """One and two processes, on pages that cost little and on pages that are long in reading."""
+    """The contestants: one and two processes, with pages that are cheap or expensive to parse."""
     one, two = Setup(per_host=ROOM), Setup(per_host=ROOM, workers=2)
     slow = Setup(per_host=ROOM, spider="Thorough")
     two_slow = Setup(per_host=ROOM, spider="Thorough", workers=2)
@@ -42,13 +44,13 @@ def contestants(arena: Arena) -> Contestants:
 
 
 def is_shared(name: str) -> bool:
-    """Whether it is about this."""
+    """Whether a contestant belongs to this part."""
     return SHARED in name
 
 
 def rows(runs: Runs) -> list[list[str]]:
-    """One for each contestant, under HEADS: medians, and each run's ratio to that of its round by
-    one process."""
+    """A row for each contestant, under HEADS: medians, and ratios to one process in the same
+    round."""
     return [
         [name, *figures(own), _times_one(name, runs), _busy(own)]
         for name, own in runs.items()
@@ -66,7 +68,7 @@ def _busy(own: Sequence[Run]) -> str:
 
 
 def room_for(one: Sequence[Run]) -> str:
-    """How many times as fast this machine could be, if it did nothing else."""
+    """A line that says how many times as fast this machine could be with all its cores in use."""
     busy = statistics.median(run.busy_cores or 0.0 for run in one)
     cores = procstat.cores()
     return (
@@ -76,7 +78,7 @@ def room_for(one: Sequence[Run]) -> str:
 
 
 def headlines(runs: Runs) -> list[str]:
-    """The aims, and how far we are."""
+    """A line for each aim, with the ratio that was measured."""
     if f"{FLEET}{SHARED}" not in runs:
         return []
     own = runs[f"{FLEET}{SHARED}"]

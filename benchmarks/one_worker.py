@@ -1,4 +1,4 @@
-"""A whole crawl by one worker in this process: on the results it is given, or on none.
+"""Runs a whole crawl with one worker in this process. Results may be thrown away.
 
 Prints JSON: pages, seconds and CPU seconds of this process.
 """
@@ -24,14 +24,14 @@ DISCARD = "discard"
 
 
 class Discarding(SqliteResults):
-    """Throws away what it is given: what is left is the price of all the rest."""
+    """Throws away all results, to measure what a crawl costs without saving them."""
 
     async def save(self, crawl: str, batch: Batch) -> None:
         return
 
 
 def opened(address: str) -> Results:
-    """The store at an address, or one that throws away."""
+    """The store at an address. Results for `discard:FILE` are thrown away."""
     name, _, path = address.partition(":")
     return Discarding(Path(path)) if name == DISCARD else open_results(address)
 

@@ -1,4 +1,4 @@
-"""Shoal's HTTP client for the bare loop: what is between the two then is all else Shoal does."""
+"""Shoal's HTTP client for the bare loop: any difference to Shoal is due to all else it does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shoal.fetch.port import Request
 
 @asynccontextmanager
 async def own_client(_concurrency: int) -> AsyncIterator[Get]:
-    """As many connections as there are requests at once."""
+    """Fetch with Shoal's client, which opens as many connections as there are requests."""
     fetcher = HttpFetcher(config.build({"allow_private": True}))
 
     async def get(url: str) -> bytes:

@@ -1,7 +1,7 @@
-"""Those we compare with, in an environment of their own under benchmarks/out.
+"""Installs the crawlers that Shoal is compared with, in an environment under benchmarks/out.
 
-What they share with us (Scrapy, the client of Redis, uvloop) they get in the version that we run
-on, so that a difference is theirs and not that of a library.
+Libraries that Shoal uses, too (Scrapy, the client of Redis, uvloop), get the same version there, so
+that no difference is due to them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SHARED = ("scrapy", "redis", "hiredis", "uvloop")
 
 
 def python() -> str:
-    """The interpreter of the peers. Installs them the first time, or when versions have changed."""
+    """The peers' Python. Installs them the first time, and when versions have changed."""
     folder = OUT / "peers"
     stamp = folder / "requirements.txt"
     wanted = "\n".join([*PEERS, *(f"{name}=={version(name)}" for name in SHARED)])

@@ -1,4 +1,4 @@
-"""Rows per second into PostgreSQL: Shoal's store beside the raw ways, in turn, in one run.
+"""Measures rows per second into PostgreSQL, with Shoal's store and with raw statements, in turn.
 
 Prints JSON: a list of rounds, each with the rows per second of every way.
 """
@@ -34,7 +34,7 @@ Write = Callable[[Sequence[StoredItem]], Awaitable[object]]
 
 
 def some_items(crawl: str) -> list[StoredItem]:
-    """Products of fifty shops, as an ordinary crawl brings them."""
+    """Products of fifty shops, like those of an ordinary crawl."""
     return [
         StoredItem(
             kind="Product",
@@ -51,7 +51,7 @@ def some_items(crawl: str) -> list[StoredItem]:
 
 
 class Raw:
-    """What one would write by hand: into a table with a key and nothing else, or into Shoal's."""
+    """Statements as one would write them by hand, for a table with only a key or for Shoal's."""
 
     def __init__(self, connection: Any, crawl: str, table: str) -> None:
         self._connection = connection
@@ -108,7 +108,7 @@ class Raw:
 
 
 async def rows_per_s(write: Write, items: Sequence[StoredItem], batch: int) -> float:
-    """How fast a way is."""
+    """Write all items in batches, and return the rows per second."""
     started = time.perf_counter()
     for start in range(0, len(items), batch):
         await write(items[start : start + batch])
@@ -116,7 +116,7 @@ async def rows_per_s(write: Write, items: Sequence[StoredItem], batch: int) -> f
 
 
 async def one_round(number: int, address: str, connection: Any) -> dict[str, float]:
-    """Every way once, each with a crawl of its own; in another order each time."""
+    """Measure every way once, each with a crawl of its own. Odd rounds reverse the order."""
     results = PostgresResults(address)
 
     def shoal(crawl: str, history: History) -> Write:
@@ -147,7 +147,7 @@ async def one_round(number: int, address: str, connection: Any) -> dict[str, flo
 
 
 async def measure(rounds: int) -> list[dict[str, float]]:
-    """Several rounds on one server."""
+    """Measure several rounds on one server."""
     columns = ", ".join(f"{name} {kind}" for name, kind in zip(COLUMNS, TYPES, strict=True))
     with postgres_server() as address:
         results = PostgresResults(address)

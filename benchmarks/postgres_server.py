@@ -1,4 +1,4 @@
-"""A private PostgreSQL to measure: on a free port, in a temporary folder, with its defaults."""
+"""Runs a private PostgreSQL to measure, on a free port, in a temporary folder, with defaults."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from benchmarks.site import free_port
 
 @contextmanager
 def postgres_server() -> Iterator[str]:
-    """A new server, gone at the end. Gives the address of its database."""
+    """Run a new server, and remove it at the end. Gives the address of its database."""
     binaries = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     if not binaries:
         raise SystemExit("benchmarks: postgresql is missing; scripts/servers installs it")
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="shoal-postgres-") as folder:
         as_postgres = []
-        if os.geteuid() == 0:  # It refuses to run as root.
+        if os.geteuid() == 0:  # PostgreSQL refuses to run as root.
             shutil.chown(folder, "postgres", "postgres")
             as_postgres = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
         initdb = [binaries[0] / "initdb", "-D", f"{folder}/data", "-U", "bench", "-A", "trust"]
@@ -45,7 +45,7 @@ def postgres_server() -> Iterator[str]:
 
 @contextmanager
 def new_database(address: str) -> Iterator[str]:
-    """An empty database on the server, gone at the end. Gives its address."""
+    """Create an empty database on the server, and drop it at the end. Gives its address."""
     asyncio.run(_execute(address, "CREATE DATABASE run"))
     try:
         yield f"{address.rpartition('/')[0]}/run"

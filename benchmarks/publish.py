@@ -1,7 +1,8 @@
-"""`python -m benchmarks.publish FILE.json`: puts what a `make bench` found into the documents.
+"""`python -m benchmarks.publish FILE.json`: puts the figures of a `make bench` into the documents.
 
 Draws docs/images/pages-per-second.svg, and writes the tables between the marks in README.md (what
-the chart shows) and docs/performance.md (everything). Of `--one-site`, its own table alone.
+the chart shows) and docs/performance.md (everything). After `--one-site`, it only writes the table
+of that part.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from benchmarks.tables import figures, ratio
 ROOT = Path(__file__).parent.parent
 CHART = ROOT / "docs/images/pages-per-second.svg"
 WHOLE, ONE_SITE = "make bench", "make bench, one site"
-"""What the marks say."""
+"""The texts of the marks."""
 RATIOS = ("times scrapy-redis", "of the bare loop")
 
 SHOWN = {
@@ -37,14 +38,14 @@ SHOWN = {
     f"{FLEET}{TWO}": OURS,
     BARE: YARDSTICK,
 }
-"""The bars, if they were measured, from the top, and their colours."""
+"""The bars of the chart from the top, and their colours. Those not measured are left out."""
 
 
 class Contest(msgspec.Struct):
-    """All that one `make bench` found."""
+    """The figures of one `make bench`."""
 
     command: str
-    """What reproduces it."""
+    """The command that repeats it."""
     date: str
     machine: str
     pages: int
@@ -53,7 +54,7 @@ class Contest(msgspec.Struct):
 
 
 def chart_of(measured: Contest) -> str:
-    """Pages per second as bars."""
+    """A chart of pages per second."""
     rows = [
         _bar(name, measured.runs[name], colour)
         for name, colour in SHOWN.items()
@@ -70,7 +71,7 @@ def _bar(name: str, own: Sequence[Run], colour: str) -> Bar:
 
 
 def table_of(measured: Contest, names: Iterable[str]) -> str:
-    """Some runs as a table, with what it says about them."""
+    """A table of some runs, with a sentence on how they were measured."""
     runs = measured.runs
     heads = ["", "pages/s", "CPU s per 1,000 pages", "RSS MB", *RATIOS]
     rows = [[name, *figures(runs[name]), *_ratios(runs, name)] for name in names if name in runs]
@@ -78,7 +79,7 @@ def table_of(measured: Contest, names: Iterable[str]) -> str:
 
 
 def one_site_table(measured: Contest) -> str:
-    """Those that share a host, and the aims."""
+    """A table of the contestants that share a host, with their aims."""
     table = markdown(one_site.HEADS, one_site.rows(measured.runs))
     aims = "".join(f"- {line.strip()}\n" for line in one_site.headlines(measured.runs))
     return f"{_said(measured)}\n\n{table}\n{aims}"
@@ -98,7 +99,7 @@ def _ratios(runs: Runs, name: str) -> list[str]:
 
 
 def replace_marked(page: Path, mark: str, text: str) -> None:
-    """Put a text between the marks of a page."""
+    """Replace the text between the marks of a page."""
     begin, end = f"<!-- {mark} -->", f"<!-- end of {mark} -->"
     before, found, rest = page.read_text().partition(begin)
     _, found_end, after = rest.partition(end)

@@ -1,7 +1,7 @@
-"""What leasing and finishing cost, by how much is queued and over how many hosts.
+"""Measures leasing and finishing by the depth of the queue and the number of hosts.
 
-All crawls are filled first, on one server, and then measured in turn. What was leased is replaced
-after each round, so that every round finds the same depth. `python -m benchmarks.redis_depth
+All crawls are filled first, on one server, and then measured in turn. After each round, the leased
+URLs are replaced, so that every round has the same depth. `python -m benchmarks.redis_depth
 [--deep]` prints one line of JSON.
 """
 
@@ -34,7 +34,7 @@ DEEP = {5_000_000: (1, 100_000)}
 
 
 class Depth(msgspec.Struct):
-    """A crawl of some size, and what was measured on it, round by round."""
+    """A crawl of a certain size, and its figures, round by round."""
 
     queued: int
     hosts: int
@@ -48,7 +48,7 @@ class Depth(msgspec.Struct):
 
 
 async def fill(frontier: RedisFrontier, crawls: list[Depth]) -> None:
-    """Fill crawls over the same hosts. Each link is made once, and added to all that want it."""
+    """Fill crawls over the same hosts. Each link is generated once for all of them."""
     hosts = crawls[0].hosts
     for crawl in crawls:
         await frontier.start(crawl.crawl, RULES)
@@ -82,7 +82,7 @@ async def finish_all(frontier: RedisFrontier, crawl: Depth, batches: list[list[L
 
 
 async def sample(server: RedisServer, frontier: RedisFrontier, crawl: Depth) -> None:
-    """Measure one round of one crawl, and fill it up again."""
+    """Measure one round of one crawl, then fill it up again."""
     with timed(server, SAMPLE) as leasing:
         batches = await lease_some(frontier, crawl)
     with timed(server, SAMPLE) as finishing:
@@ -97,7 +97,7 @@ async def sample(server: RedisServer, frontier: RedisFrontier, crawl: Depth) -> 
 async def measure(
     server: RedisServer, rounds: int, hosts_by_depth: dict[int, tuple[int, ...]]
 ) -> list[Depth]:
-    """All depths in turn, so many times after one to warm up."""
+    """Measure all depths in turn, `rounds` times after a round to warm up."""
     frontier = RedisFrontier(server.address)
     crawls = [Depth(queued, hosts) for queued, many in hosts_by_depth.items() for hosts in many]
     for hosts in sorted({crawl.hosts for crawl in crawls}):

@@ -1,7 +1,7 @@
-"""URLs per second through the Redis frontier, beside the raw call, in batches of a hundred.
+"""Measures URLs per second of the Redis frontier and of raw calls, in batches of a hundred.
 
-One client in sequence, and four in flight: four connections of one process, so that client and
-server have a processor each. `python -m benchmarks.redis_frontier` prints one line of JSON.
+One client, and four concurrent ones: four connections of one process, so that client and server
+have a processor each. `python -m benchmarks.redis_frontier` prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CLIENTS = (1, 4)
 
 
 class Queue(Protocol):
-    """What is measured."""
+    """A client whose operations are measured."""
 
     async def open(self) -> None: ...
     def prepared(self, entries: Sequence[Entry]) -> Any: ...
@@ -40,7 +40,7 @@ class Queue(Protocol):
     async def close(self) -> None: ...
 
 
-class OurQueue:
+class ShoalQueue:
     """One client of the Redis frontier. Packing and unpacking tasks is part of its time."""
 
     def __init__(self, address: str) -> None:
@@ -71,7 +71,7 @@ class OurQueue:
 async def steps(
     server: RedisServer, queues: Sequence[Queue], entries: list[Entry]
 ) -> dict[str, Figures]:
-    """Each step in the lives of some URLs, one step after the other."""
+    """Measure each step on the same URLs: add, add again, lease, finish."""
     batches = [queues[0].prepared(batch) for batch in in_batches(entries, BATCH)]
     shares = [batches[number :: len(queues)] for number in range(len(queues))]
     leases: list[list[list[Any]]] = [[] for _ in queues]
@@ -107,7 +107,7 @@ async def steps(
 async def contest(
     server: RedisServer, make: Callable[[], Queue], clients: int, entries: list[Entry]
 ) -> dict[str, Figures]:
-    """One run on an empty server."""
+    """Measure one contestant with some clients, on an empty server."""
     server.empty()
     queues = [make() for _ in range(clients)]
     for queue in queues:
@@ -120,10 +120,10 @@ async def contest(
 
 
 async def measure(server: RedisServer, rounds: int) -> list[dict[str, Any]]:
-    """Both contestants in turn. The first round is to warm up and is not kept."""
+    """Measure both contestants in turn. The first round only warms up, and is not kept."""
     makers: dict[str, Callable[[], Queue]] = {
         "raw": lambda: RawQueue(server.port, sites(HOSTS)),
-        "shoal": lambda: OurQueue(server.address),
+        "shoal": lambda: ShoalQueue(server.address),
     }
     entries = followed(0, SAMPLE, HOSTS)
     collect_seldom()
@@ -145,7 +145,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.redis_frontier")
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
-    logging.disable(logging.WARNING)  # That this server keeps nothing on disk is known.
+    logging.disable(logging.WARNING)  # The server has no persistence, which would be warned of.
     with redis_server() as server:
         print(json.dumps(run(measure(server, args.rounds))))
 

@@ -1,7 +1,7 @@
-"""Bytes per URL on the server: queued, leased, and seen (exactly, and in a Bloom filter).
+"""Measures bytes of Redis per URL: queued, leased, and seen (exactly, and in a Bloom filter).
 
-All told: the difference in the server's memory, not the size of some key. `python -m
-benchmarks.redis_memory` prints one line of JSON.
+Figures are differences of the server's whole memory, not sizes of keys, except for leased URLs.
+`python -m benchmarks.redis_memory` prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CRAWL = "bench"
 MILLION = 1_000_000
 BATCH = 1_000
 CHUNK = 50_000
-"""URLs that are added before it is looked again."""
+"""How many URLs are added between two measurements."""
 LEASED = 10_000
 
 
@@ -39,23 +39,23 @@ CRAWLS = (Crawl("exact", 1_000), Crawl("exact", 100_000), Crawl("bloom", 1_000))
 
 
 class Sizes(msgspec.Struct):
-    """What was measured: bytes per URL."""
+    """What was measured, in bytes per URL."""
 
     seen: str
     hosts: int
     queued: float = 0.0
     leased: float = 0.0
-    """Beside what is kept for every URL that was seen."""
+    """Of a lease, in addition to what is kept for every seen URL."""
     seen_before: float = 0.0
-    """When all is done, with a full hash table or Bloom filter."""
+    """Of done URLs, with a full hash table or Bloom filter."""
     seen_after: float = 0.0
-    """The worst: just after the hash table has doubled, or the filter has got a new layer."""
+    """At worst: just after the hash table has doubled, or the filter has got a new layer."""
     urls_before: int = 0
     urls_after: int = 0
 
 
 class Filling:
-    """A new crawl that is filled and emptied again, and what that does to the server."""
+    """A new crawl that is filled and drained again, and the server's memory meanwhile."""
 
     def __init__(self, server: RedisServer, crawl: Crawl) -> None:
         self._server = server
@@ -81,7 +81,7 @@ class Filling:
             print(f"{crawl.seen}, {crawl.hosts:,} hosts: {self.urls:,} added", file=sys.stderr)
 
     async def lease(self, count: int) -> list[Lease]:
-        """Lease so many, or all there are."""
+        """Lease at least `count` tasks, or all there are."""
         leases = list[Lease]()
         while len(leases) < count:
             granted = (await self._frontier.lease(CRAWL, Ask("bench", BATCH))).leases
@@ -91,7 +91,7 @@ class Filling:
         return leases
 
     async def drain(self, leases: list[Lease]) -> None:
-        """Finish these, and then lease and finish all that is left."""
+        """Finish these leases, then lease and finish all tasks that are left."""
         while leases:
             for start in range(0, len(leases), BATCH):
                 batch = leases[start : start + BATCH]
@@ -100,7 +100,7 @@ class Filling:
             leases = await self.lease(LEASED)
 
     def bytes_per_url(self) -> float:
-        """What a URL takes, all told."""
+        """The memory that the crawl has added to the server, per URL."""
         return (self._server.used_bytes() - self._empty) / self.urls
 
     async def close(self) -> None:
@@ -108,7 +108,7 @@ class Filling:
 
 
 async def sizes_of(server: RedisServer, crawl: Crawl) -> Sizes:
-    """Fill a crawl, look, empty it, look again; then add more until the worst is seen."""
+    """Measure a crawl that is full, then drained. Then add URLs until memory per URL jumps."""
     sizes = Sizes(crawl.seen, crawl.hosts)
     filling = Filling(server, crawl)
     await filling.open()
@@ -128,7 +128,7 @@ async def sizes_of(server: RedisServer, crawl: Crawl) -> Sizes:
 
 
 async def measure(server: RedisServer) -> list[Sizes]:
-    """All kinds of crawls. Sizes do not vary, so each is measured once."""
+    """Measure all kinds of crawls. Sizes do not vary, so each is measured once."""
     collect_seldom()
     return [await sizes_of(server, crawl) for crawl in CRAWLS]
 

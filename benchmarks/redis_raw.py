@@ -1,8 +1,8 @@
-"""The yardstick: bare Lua calls on the same bytes, with nothing that makes a frontier safe.
+"""The yardstick for the Redis frontier: minimal Lua scripts that move the same bytes.
 
-Dedup by an 8-byte fingerprint and a list per host; a lease is an entry in a hash and one in a
-sorted set. No politeness, no counters, no ownership, no retries; tasks are packed beforehand and
-are not unpacked.
+It deduplicates by 8-byte fingerprints and has a list per host. A lease is an entry in a hash and
+one in a sorted set. There is no politeness, no counters, no ownership, no retries. Tasks are packed
+beforehand and not unpacked.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _numbers = count()
 
 
 class RawQueue:
-    """One client of the yardstick, on hosts that it is told."""
+    """One client of the yardstick."""
 
     def __init__(self, port: int, sites: Sequence[str]) -> None:
         self._redis: Any = Redis(port=port, protocol=2)  # The library leaves calls untyped.
@@ -33,21 +33,21 @@ class RawQueue:
         self._digests: dict[str, str] = {}
 
     async def open(self) -> None:
-        """Make the scripts known."""
+        """Load the scripts."""
         for name in ("raw_add", "raw_lease", "raw_finish"):
             text = (_LUA / f"{name}.lua").read_text()
             self._digests[name] = await self._redis.script_load(text)
 
     def prepared(self, entries: Sequence[Entry]) -> list[bytes | str]:
-        """Entries as the script takes them."""
+        """Entries as arguments of the script."""
         return [part for entry in entries for part in (entry.task.site, pack(entry))]
 
     async def add(self, prepared: Sequence[bytes | str]) -> int:
-        """Queue what was never seen. Returns how many that were."""
+        """Queue the entries that were never seen. Returns how many."""
         return int(await self._run("raw_add", ("seen",), prepared))
 
     async def lease(self, limit: int) -> list[str]:
-        """Take entries from all hosts, as many of each. Returns their tokens."""
+        """Lease the same number of entries from each host. Returns their tokens."""
         prefix = f"{self._name}.{next(self._turns)}."
         expires = int(time.time() * 1e6)
         share = -(-limit // len(self._sites))

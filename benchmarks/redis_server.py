@@ -1,4 +1,4 @@
-"""A private Redis to measure: on a free port, in a temporary folder that is gone at the end."""
+"""Runs a private Redis to measure, on a free port, in a temporary folder."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Figures = dict[str, float]
 
 
 class Load(msgspec.Struct):
-    """What the server has had to do."""
+    """The work that the server has done."""
 
     cpu_s: float
     reads: int
-    """From connections: one for each round trip, and a few more where a request is long."""
+    """Reads from sockets: one per round trip, and a few more for long requests."""
     writes: int
     scripts: int
     script_s: float
     commands: int
-    """Those that came from clients and those that scripts called."""
+    """Commands of clients, and those that scripts called."""
 
     def __sub__(self, before: Load) -> Load:
         now, then = msgspec.structs.astuple(self), msgspec.structs.astuple(before)
@@ -38,7 +38,7 @@ class Load(msgspec.Struct):
 
 
 class RedisServer:
-    """A running server, and what it says of itself."""
+    """A running server, and its statistics."""
 
     def __init__(self, port: int, pid: int) -> None:
         self.port = port
@@ -56,25 +56,28 @@ class RedisServer:
         self._client.flushall()
 
     def used_bytes(self) -> int:
-        """What the data takes, all told: without the buffers of those who are connected."""
+        """The memory of all data, without the buffers of clients."""
         memory = self.info("memory")
         return int(memory["used_memory"]) - int(memory["mem_clients_normal"])
 
     def bytes_of(self, key_pattern: str) -> int:
-        """What the keys of a pattern take."""
+        """The memory of the keys that match a pattern, by MEMORY USAGE."""
         keys = self._client.scan_iter(key_pattern, count=10_000)
         return sum(self._client.memory_usage(key, samples=0) or 0 for key in keys)
 
     def freed_without(self, key_pattern: str) -> int:
-        """What the keys of a pattern take, as the allocator has it: they are deleted. Of many small
-        ones, MEMORY USAGE counts what was asked for and not what was given: 48 bytes for 56."""
+        """Delete the keys that match a pattern, and return the memory that this freed.
+
+        This is exact: MEMORY USAGE counts the bytes that were requested, not those that the
+        allocator gave, for instance 48 instead of 56 for each of many small keys.
+        """
         before = self.used_bytes()
         for key in list(self._client.scan_iter(key_pattern, count=10_000)):
             self._client.delete(key)
         return before - self.used_bytes()
 
     def load(self) -> Load:
-        """What it has done since it started."""
+        """The work that the server has done since it started."""
         stats, scripts = self.info("stats"), self._scripts()
         return Load(
             cpu_s=procstat.cpu_s_of(self._pid),
@@ -86,7 +89,7 @@ class RedisServer:
         )
 
     def script_s(self) -> float:
-        """The time it has spent in scripts so far."""
+        """The time that the server has spent in scripts so far."""
         return int(self._scripts().get("usec", 0)) / 1e6
 
     def _scripts(self) -> dict[str, Any]:
@@ -96,7 +99,7 @@ class RedisServer:
 
 @contextmanager
 def timed(server: RedisServer, urls: int) -> Iterator[Figures]:
-    """Measure what is done to some URLs. The figures are there when it is over."""
+    """Measure what this context does to `urls` URLs. The figures are filled in at its end."""
     figures: Figures = {}
     in_scripts, started = server.script_s(), time.perf_counter()
     yield figures
@@ -106,8 +109,8 @@ def timed(server: RedisServer, urls: int) -> Iterator[Figures]:
 
 @contextmanager
 def redis_server(*, durable: bool = False) -> Iterator[RedisServer]:
-    """A new server, gone at the end. A durable one has an append-only file, as a fleet's should,
-    but does not rewrite it: that would fall into one run and not into another."""
+    """Run a new server, and remove it at the end. A durable one has an append-only file, as a
+    fleet's should, but never rewrites it: that would slow down some runs and not others."""
     binary = shutil.which("redis-server")
     if not binary:
         raise SystemExit("benchmarks: redis-server is missing; scripts/servers installs it")

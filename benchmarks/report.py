@@ -1,4 +1,4 @@
-"""Where figures go: tables to the console and, as Markdown, to a file; raw ones to another."""
+"""Prints tables, and keeps figures in files: raw ones as JSON, tables as Markdown."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from benchmarks.site import OUT
 
 
 def wide_console() -> Console:
-    """A console on which the tables fit, also where it is a file."""
+    """A console that is wide enough for the tables, even if the output is a file."""
     return Console(width=None if sys.stdout.isatty() else 120)
 
 
 def keep(name: str, figures: Mapping[str, Any], *tables: Table) -> Path:
-    """Write figures to a new file, and tables as Markdown beside it. Returns where they are."""
+    """Write figures to a new file, and tables as Markdown beside it. Returns the file's path."""
     OUT.mkdir(exist_ok=True)
     target = OUT / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}.json"
     target.write_bytes(msgspec.json.encode(figures))
@@ -37,6 +37,6 @@ def _markdown(table: Table) -> str:
 
 
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table as documents have it."""
+    """A table in Markdown."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -1,7 +1,7 @@
-"""One process of a Scrapy crawl, on the scheduler that it is told to use.
+"""Runs one process of a Scrapy crawl, on a given scheduler.
 
-`python -m benchmarks.scrapy_crawl SCHEDULER BASE_URL REDIS_URL` prints one line of JSON: pages, and
-when it read the first and the last one.
+`python -m benchmarks.scrapy_crawl SCHEDULER BASE_URL REDIS_URL FOLDER` prints one line of JSON: the
+number of pages, and when it read the first and the last one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SCHEDULERS: dict[str, dict[str, Any]] = {
     "scrapy-redis": _SCRAPY_REDIS | {"SCHEDULER_QUEUE_CLASS": "scrapy_redis.queue.PriorityQueue"},
     "scrapy-redis-fifo": _SCRAPY_REDIS | {"SCHEDULER_QUEUE_CLASS": "scrapy_redis.queue.FifoQueue"},
 }
-"""What each needs. The queue of scrapy-redis that knows no priorities is its fastest."""
+"""The settings of each scheduler. The FifoQueue, without priorities, is scrapy-redis's fastest."""
 TUNED: dict[str, Any] = {
     "ASYNCIO_EVENT_LOOP": "uvloop.Loop",
     "CONCURRENT_ITEMS": 4,
@@ -45,13 +45,13 @@ TUNED: dict[str, Any] = {
     "LOG_ENABLED": False,
     "SPIDER_MIDDLEWARES_BASE": {},
 }
-"""The fastest it can be made: uvloop, no log, few tasks for the items of a page, and none of the
+"""The fastest settings: uvloop, no log, few tasks for the items of a page, and none of the
 middlewares (retries, redirects, cookies, depth, ...), which these pages do not need."""
 ITEMS: dict[str, dict[str, Any]] = {
     "shoal": {"ITEM_PIPELINES": {"shoal.scrapy.ResultsPipeline": 900}},
     "scrapy-redis": {"ITEM_PIPELINES": {"scrapy_redis.pipelines.RedisPipeline": 400}},
 }
-"""How items go to the store of the scheduler's maker. Otherwise they go to a file."""
+"""The pipeline to each scheduler's own store. Without it, items go to a file."""
 
 
 def settings_for(args: argparse.Namespace) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def settings_for(args: argparse.Namespace) -> dict[str, Any]:
         settings["FEEDS"] = {f"{args.folder}/%(time)s-{args.part}.jsonl": {"format": "jsonlines"}}
     if args.room:
         settings["CONCURRENT_REQUESTS_PER_DOMAIN"] = args.room
-    elif args.scheduler == "shoal":  # It is for all processes together.
+    elif args.scheduler == "shoal":  # On Shoal, this limit is for all processes together.
         settings["CONCURRENT_REQUESTS_PER_DOMAIN"] = CONCURRENCY * args.processes
     if args.only_queue:
         settings["CLOSESPIDER_PAGECOUNT"] = 1

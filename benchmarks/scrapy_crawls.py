@@ -1,4 +1,4 @@
-"""Whole Scrapy crawls of the shop: in memory, on Shoal, and on scrapy-redis."""
+"""Runs whole Scrapy crawls of the shop: in memory, on Shoal, and on scrapy-redis."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ CONTESTANTS = {
     "shoal.scrapy, 2 processes": Contestant("shoal", processes=2),
     "scrapy-redis, 2 processes": Contestant("scrapy-redis", processes=2),
 }
-"""The queue without priorities should be the fastest that scrapy-redis has."""
+"""All contestants by name. FifoQueue, without priorities, should be scrapy-redis's fastest."""
 
 
 def crawl(contestant: Contestant, base: str, server: RedisServer) -> Run:
-    """A whole crawl, from the first page to the last."""
+    """Run a whole crawl, timed from the first page to the last."""
     server.empty()
     before = server.load()
     with tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder:
@@ -73,12 +73,12 @@ def _command(
 
 
 def python_for(scheduler: str) -> str:
-    """The interpreter that has it."""
+    """The Python in whose environment a scheduler is installed."""
     return peers.python() if scheduler.startswith(PEER) else sys.executable
 
 
 def _run_of(usages: Sequence[procstat.Usage]) -> Run:
-    """All processes as one run."""
+    """Combine all processes into one run."""
     if any(usage.exit_code for usage in usages):
         raise SystemExit("a crawl failed")
     figures = [json.loads(usage.stdout) for usage in usages]
@@ -95,7 +95,7 @@ def _run_of(usages: Sequence[procstat.Usage]) -> Run:
 
 
 def crawls(pages: int, rounds: int, base: str, server: RedisServer, console: Console) -> Runs:
-    """All contestants, in turn, several times. Who loses pages is told, and counts all the same."""
+    """Run all contestants in turn, several times. A run that loses pages is marked, but counts."""
     runs: Runs = {}
     for number in range(1, rounds + 1):
         for name, contestant in CONTESTANTS.items():
@@ -107,7 +107,7 @@ def crawls(pages: int, rounds: int, base: str, server: RedisServer, console: Con
 
 
 def crawl_table(runs: Runs) -> Table:
-    """Medians, and each run's ratio to those of its round that are to be beaten."""
+    """A table of medians, and of ratios to the peers' runs of the same round."""
     table = Table(
         *("", "pages/s", "CPU s per 1,000 pages", "RSS MB", "of in memory", f"of {PEER}"),
         title="Scrapy, whole crawls (aims: 1.0 of in memory, 1.6 of scrapy-redis)",

@@ -1,7 +1,7 @@
-"""Bytes in Redis per queued request: Shoal's beside those of scrapy-redis.
+"""Measures bytes of Redis per queued request, for Shoal and for scrapy-redis.
 
-A spider finds the same 10,000 links on its first page and closes before it follows them. What they
-take is the difference in the server's memory: the queue and the known requests together.
+A spider finds the same 10,000 links on its first page and closes before it follows them. Their size
+is the difference in the server's memory: the queue and the known requests together.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Sizes = dict[str, float]
 
 
 def sizes(base: str, server: RedisServer) -> Sizes:
-    """Bytes per request. They do not vary, so each is measured once."""
+    """Bytes per request. They do not vary, so each queue is measured once."""
     return {name: _bytes_per_request(base, server, own) for name, own in QUEUES.items()}
 
 
@@ -71,10 +71,10 @@ _COUNTS: dict[str, Callable[[RedisServer], int]] = {
 
 
 def size_table(found: Sizes) -> Table:
-    """Bytes, and how many times those of Shoal."""
+    """A table of bytes per request, and of ratios to Shoal's."""
     table = Table("", "bytes per request", "times", title=f"Redis: {QUEUED:,} requests queued")
     smallest = found["shoal.scrapy"]
     for name, size in found.items():
         table.add_row(name, f"{size:.0f}", f"{size / smallest:.2f}")
-    table.caption = "with what is kept of each to know it again"
+    table.caption = "including what is kept of each request to recognise it again"
     return table

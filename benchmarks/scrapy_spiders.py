@@ -1,4 +1,4 @@
-"""The spiders of the Scrapy benchmarks: the same four fields and all links as all others read."""
+"""The spiders of the Scrapy benchmarks. They read four fields and all links, as all others do."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Bench(scrapy.Spider):
 
 
 class Queueing(Bench):
-    """Finds many links on its first page, and does not get to follow them."""
+    """Finds many links on its first page. It is closed before it follows them."""
 
     name = "queueing"
 

@@ -1,9 +1,9 @@
-"""`python -m benchmarks.sharing`: workers that share the room of one slow host.
+"""`python -m benchmarks.sharing`: measures how evenly workers share one slow host.
 
 The host takes 50 ms for an answer and may have 16 requests in flight, the default, so that it is
-the limit, however many workers there are. Its own log says how the pages were divided, how many
-requests were there at once, and how long it takes until shares are even again when a worker comes,
-leaves or is killed. Then the same spider in one and in two Scrapy processes, on the shop.
+the limit, however many workers there are. Its own log shows how the pages were divided, how many
+requests were in flight at once, and how long it takes until shares are even again when a worker
+joins, leaves or is killed. Then the same spider crawls the shop in one and in two Scrapy processes.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from benchmarks.tables import figures, part_range, parts_of, ratio, spread
 DELAY_S = 0.05
 WORKERS = (1, 2, 4, 8)
 HANDOVER_S = 30.0
-"""More than the scene takes: there must be pages until its end."""
+"""How long the pages of a handover last. All its events take less."""
 SCRAPY_ROOM = 8
-"""Scrapy's own default for one domain; on Shoal it is for all processes together."""
+"""Scrapy's default per domain. On Shoal, this limit is for all processes together."""
 ONE_PROCESS, TWO_PROCESSES = "one Scrapy process", "two"
 SCRAPY = {
     ONE_PROCESS: Contestant("shoal", room=SCRAPY_ROOM),
@@ -41,7 +41,7 @@ Stores = dict[str, RedisServer | None]
 
 
 class Figures(msgspec.Struct):
-    """What was found, round by round."""
+    """What was measured, round by round."""
 
     divided: dict[str, list[Divided]] = {}
     handovers: dict[str, list[Handover]] = {}
@@ -49,7 +49,7 @@ class Figures(msgspec.Struct):
 
 
 def on_slow_host(hosts: SlowHosts, stores: Stores, pages: int, found: Figures) -> Iterator[str]:
-    """One round of Shoal's own workers. Gives lines that say how far it is."""
+    """Measure one round of Shoal's workers. Yields lines that show the progress."""
     enough = int(HANDOVER_S * ROOM / DELAY_S)
     for store, server in stores.items():
         for workers in WORKERS:
@@ -62,7 +62,7 @@ def on_slow_host(hosts: SlowHosts, stores: Stores, pages: int, found: Figures) -
 
 
 def on_shop(base: str, server: RedisServer, found: Figures) -> Iterator[str]:
-    """One round of Scrapy processes."""
+    """Measure one round of Scrapy processes. Yields lines that show the progress."""
     for name, contestant in SCRAPY.items():
         run = crawl(contestant, base, server)
         found.scrapy.setdefault(name, []).append(run)
@@ -70,7 +70,7 @@ def on_shop(base: str, server: RedisServer, found: Figures) -> Iterator[str]:
 
 
 def division_table(found: dict[str, list[Divided]]) -> Table:
-    """Medians; of parts and of what was there at once the worst of all rounds."""
+    """A table of median speeds, and of the worst parts and requests in flight of all rounds."""
     table = Table(
         *("store, workers", "pages/s", "of what the room allows", "parts", "most at once"),
         "round trips per 50 pages",
@@ -93,7 +93,7 @@ def division_table(found: dict[str, list[Divided]]) -> Table:
 
 
 def handover_table(found: dict[str, list[Handover]]) -> Table:
-    """Medians and extremes."""
+    """A table of medians and extremes, in seconds."""
     table = Table(
         *("store", "joined", "left", "killed", "most at once"),
         title=f"seconds until shares are even again (aims: 2; killed: its lease, {LEASE_S:g})",
@@ -116,7 +116,7 @@ def _seconds(values: Sequence[float | None]) -> str:
 
 
 def scrapy_table(found: Runs) -> Table:
-    """Medians; of parts the worst of all rounds."""
+    """A table of medians, and of the worst parts of all rounds."""
     title = f"Scrapy on Shoal, {SCRAPY_ROOM} in flight in all (aims: 1.8 times, parts 0.89 to 1.11)"
     table = Table("", "pages/s", "CPU s per 1,000 pages", "RSS MB", "times one", "parts")
     table.title = title

@@ -1,4 +1,4 @@
-"""A static shop behind nginx, to time crawlers on."""  # noqa: A005 - only `benchmarks.site`
+"""Makes a static shop and serves it with nginx."""  # noqa: A005 - only `benchmarks.site`
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ import msgspec
 
 PAGES = 20_000
 LINKS = 20
-"""On each page: one to the index, the others to products, all different."""
+"""Links on each page: one to the index, the others to different products."""
 CHILDREN = 10
-"""Links that lead a level deeper; the rest go anywhere. Five levels reach 20,000 pages."""
+"""Links that lead a level deeper; the rest are random. Five levels reach 20,000 pages."""
 OUT = Path(__file__).parent / "out"
 VERSION = "2"
-"""Raise it when the pages change, so that sites made before are made anew."""
+"""Raise it when the pages change, so that sites of older versions are made again."""
 
 _PARAGRAPH = (
     "<p>It is made in small numbers, and each piece differs a little from the next. The surface "
@@ -88,15 +88,17 @@ _TLS = """
 
 
 class Tls(msgspec.Struct, frozen=True):
-    """What a server proves its name with."""
+    """The files with which a server authenticates itself."""
 
     certificate: Path
     key: Path
 
 
 def make_site(pages: int = PAGES, shop: int = 0) -> Path:
-    """The folder with a site: `pages` products and the index. Made once, then used again. Several
-    shops of one size differ in what they sell."""
+    """Make a site with `pages` products and an index, if there is none yet, and return its folder.
+
+    Shops of the same size but another number have other products.
+    """
     folder = OUT / f"site-{pages}" / f"{shop}"
     stamp = folder / "stamp"
     with suppress(FileNotFoundError):
@@ -112,7 +114,7 @@ def make_site(pages: int = PAGES, shop: int = 0) -> Path:
 
 
 def links_of(number: int, pages: int) -> list[int]:
-    """The products that a page links to; the index is number 0."""
+    """The products that a page links to. The index page is number 0."""
     first = number * CHILDREN + 1
     children = range(first, min(first + CHILDREN, pages + 1))
     others = Random(number).sample(range(1, pages + 1), min(LINKS - 1, pages))
@@ -135,7 +137,7 @@ def _page(number: int, pages: int, title: str, fields: str) -> str:
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """Serve a folder by a private nginx with one worker process. Gives the base URL."""
+    """Serve a folder with a private nginx with one worker process. Gives the base URL."""
     with served_all([folder]) as (base,):
         yield base
 
@@ -144,7 +146,7 @@ def served(folder: Path) -> Iterator[str]:
 def served_all(
     folders: Sequence[Path], tls: Tls | None = None, requests_per_connection: int = 10**9
 ) -> Iterator[list[str]]:
-    """Serve each folder on a port of its own, all by one nginx. Gives the base URLs."""
+    """Serve each folder on a port of its own, all with one nginx. Gives the base URLs."""
     ports = [free_port() for _ in folders]
     with tempfile.TemporaryDirectory(prefix="shoal-nginx-") as run:
         config = Path(run) / "nginx.conf"
@@ -166,14 +168,14 @@ def _config(
     tls: Tls | None,
     requests_per_connection: int,
 ) -> str:
-    # Every cached file stays open: half of what may be open is left for connections.
+    # Every cached file stays open, so the cache gets half of the limit of open files.
     files = min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], 65536)
     servers = [
         _SERVER.format(port=port, root=folder.resolve(), tls=" ssl" if tls else "")
         for port, folder in zip(ports, folders, strict=True)
     ]
     return _NGINX.format(
-        # As root, nginx would give up its rights and then could not read a private folder.
+        # Started as root, nginx would drop its rights and then could not read a private folder.
         user="user root;" if os.geteuid() == 0 else "",
         run=run,
         files=files,
@@ -192,7 +194,7 @@ def _nginx() -> str:
 
 
 def free_port() -> int:
-    """A port that nobody uses."""
+    """A port that is not in use."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])
 

@@ -1,8 +1,8 @@
-"""Hosts that take their time: many ports, one process, every answer after the same delay.
+"""Serves slow hosts: many ports in one process, which answer after a fixed delay.
 
-Bare asyncio protocols on uvloop, so that the server is never what is measured. It notes when each
-request came, when it was answered and what its sender called itself, and so can say whether anybody
-was hit too often, or by too many at once: see site_log.py.
+They are bare asyncio protocols on uvloop, so that the server is never the bottleneck. They log when
+each request came, when it was answered and its user agent. So site_log.py can tell whether a host
+was hit too often, or by too many requests at once.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ _user_agent = re.compile(rb"\r\nuser-agent: ([^\r]*)", re.IGNORECASE).search
 
 
 class Hit(msgspec.Struct):
-    """A request, by the monotonic clock, which all processes of a machine share."""
+    """A request. Times are by the monotonic clock, which all processes of a machine share."""
 
     came: float
     agent: str
-    """What its sender calls itself."""
+    """Its user agent."""
     answered: float = inf
-    """Also if nobody waits for the answer any more: until then the host is at work on it."""
+    """Set even if the client has left: until then the host works on the request."""
 
 
 Hits = dict[int, list[Hit]]
-"""What each port was asked for, in the order in which it came."""
+"""The requests to each port, in the order of arrival."""
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """What the hosts saw of a crawl."""
+    """A crawl as its hosts saw it."""
 
     requests: int
     seconds: float
     """From the first request to the last answer."""
     busiest: int
-    """Requests that one host got within one second, at the worst."""
+    """The most requests that any host got within one second."""
 
 
 class SlowHosts:
@@ -63,13 +63,13 @@ class SlowHosts:
         self.ports: list[int] = pipe.recv()
 
     def hits(self) -> Hits:
-        """What came since this was last asked."""
+        """The requests since the last call."""
         self._pipe.send("tell")
         hits: Hits = self._pipe.recv()
         return hits
 
     def seen(self) -> Seen:
-        """The same in short."""
+        """A summary of the requests since the last call."""
         moments = [[hit.came for hit in own] for own in self.hits().values()]
         times = sorted(at for own in moments for at in own)
         if not times:
@@ -89,7 +89,7 @@ def _most_within(times: list[float], window_s: float) -> int:
 
 @contextmanager
 def slow_hosts(count: int, delay_s: float) -> Iterator[SlowHosts]:
-    """So many hosts, in a process of their own."""
+    """Run `count` hosts in a process of their own."""
     ours, theirs = multiprocessing.Pipe()
     process = multiprocessing.Process(target=_serve, args=(theirs, count, delay_s), daemon=True)
     process.start()

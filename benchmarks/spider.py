@@ -1,7 +1,7 @@
-"""The spider of the benchmarks: the same four fields and all links, as the bare loop reads them.
+"""The spiders of the benchmarks. `Bench` reads four fields and all links, as the bare loop does.
 
-Environment: SHOAL_BENCH_URLS, where to start; SHOAL_BENCH_CLOCK, a folder in which every worker
-notes when it read its first page, and what the machine had done by then.
+Environment: SHOAL_BENCH_URLS, the start URLs; SHOAL_BENCH_CLOCK, a folder in which every worker
+notes when it read its first page, and the CPU time of the machine by then.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Bench(Spider):
         yield page.follow_all("a")
 
     def product(self, page: Page, sku: str) -> Product:
-        """What a page says of its product."""
+        """The product that a page shows."""
         return Product(
             sku=sku,
             title=page.css("h1::text").get() or "",
@@ -52,15 +52,15 @@ class Bench(Spider):
         )
 
     def note_begin(self) -> None:
-        """Note the moment of the first page."""
+        """Note the time of the first page, and the machine's CPU time by then, in a file."""
         self.has_begun = True
         if folder := os.environ.get("SHOAL_BENCH_CLOCK"):
             (Path(folder) / f"{os.getpid()}.began").write_text(f"{time.time()} {busy_s()}")
 
 
 class Thorough(Bench):
-    """Reads all properties of a product and digests what is written about it, as one does to find
-    products that are alike: parsing is what takes the time."""
+    """Reads all properties of a product and digests the phrases of its description, as one does to
+    find similar products. So most of the time goes into parsing."""
 
     def product(self, page: Page, sku: str) -> Product:
         product = super().product(page, sku)
@@ -87,7 +87,7 @@ def _digest(phrase: str) -> bytes:
 
 
 class Waiting(Spider):
-    """For hosts that are slow and may be hit seldom: keeps the title, follows nothing."""
+    """For slow hosts with a low rate: keeps the title, and follows no links."""
 
     PER_SECOND: ClassVar[int] = 5
     name = "waiting"
@@ -102,8 +102,8 @@ class Waiting(Spider):
 
 
 class OneSite(Spider):
-    """For one host that is slow: keeps the title, follows nothing. SHOAL_BENCH_URLS is the host,
-    SHOAL_BENCH_PAGES how many pages it has."""
+    """For one slow host: keeps the title, and follows no links. SHOAL_BENCH_URLS is the host,
+    SHOAL_BENCH_PAGES the number of its pages."""
 
     name = "one-site"
     rate = "none"

@@ -1,4 +1,4 @@
-"""Tables of whole crawls: medians, and ratios of runs in the same round."""
+"""Makes tables of whole crawls: medians, and ratios of runs in the same round."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from benchmarks.crawls import Run, Runs
 
 
 def spread(values: Sequence[float]) -> str:
-    """The median, the smallest and the largest; one value by itself."""
+    """The median, the smallest and the largest value, to print. A single value stands alone."""
     if len(values) == 1:
         return f"{values[0]:.2f}"
     return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
 def ratios(own: Sequence[Run], yardstick: Sequence[Run]) -> list[float]:
-    """How many times as fast, round by round."""
+    """How many times as fast as the yardstick each run was, round by round."""
     return [a.pages_per_s / b.pages_per_s for a, b in zip(own, yardstick, strict=True)]
 
 
 def ratio(own: Sequence[Run], yardstick: Sequence[Run]) -> str:
-    """The same, to print."""
+    """The ratios to the yardstick, to print."""
     return spread(ratios(own, yardstick))
 
 
 def parts_of(run: Run) -> list[float]:
-    """What each process did, as times what would be its even part."""
+    """The pages of each process, relative to an even share."""
     return [pages * len(run.by_each) / run.pages for pages in run.by_each]
 
 
 def part_range(parts: Iterable[float]) -> str:
-    """The smallest and the largest part."""
+    """The smallest and the largest part, to print."""
     found = [*parts]
     return f"{min(found):.2f} to {max(found):.2f}"
 
@@ -61,7 +61,7 @@ def figures(own: Sequence[Run]) -> list[str]:
 
 
 def load_table(runs: Runs) -> Table:
-    """What the crawls on Redis were for the server, and so how many workers it carries."""
+    """A table of the load that crawls put on Redis, and of how many workers one core carries."""
     table = Table(
         *("", "round trips per 50 pages", "scripts per 50 pages", "Redis CPU µs/page"),
         *("pages/s one core of Redis carries", "such workers"),

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.tls`: the same crawl over https, and what the encryption costs.
+"""`python -m benchmarks.tls`: measures what TLS costs a crawl.
 
-The bare loop and Shoal, each over plain HTTP, over TLS on connections that last, and over TLS on
-connections that nginx closes after ten requests, where handshakes count. A private authority signs
+The bare loop and Shoal crawl over plain HTTP, over TLS on connections that last, and over TLS on
+connections that nginx closes after ten requests, where handshakes matter. A private authority signs
 the certificate; SSL_CERT_FILE makes the clients trust it. nginx would resume sessions, but neither
 client asks for that, nor for HTTP/2.
 """
@@ -34,7 +34,7 @@ REQUESTS_PER_CONNECTION = 10
 
 
 def make_certificate(folder: Path) -> tuple[Path, Tls]:
-    """An authority, and what a server on 127.0.0.1 needs."""
+    """Make an authority, and a certificate and key for a server on 127.0.0.1."""
     authority, authority_key = folder / "authority.pem", folder / "authority.key"
     server = Tls(folder / "server.pem", folder / "server.key")
     _certify(
@@ -57,7 +57,7 @@ def _certify(*options: str | Path) -> None:
 
 
 def contestants(bases: dict[str, str], server: RedisServer) -> dict[str, Callable[[], Run]]:
-    """Both crawlers over all kinds of connections."""
+    """Both crawlers, each over all kinds of connections."""
     found: dict[str, Callable[[], Run]] = {}
     for kind, base in bases.items():
         found[f"{BARE}, {kind}"] = partial(crawls.bare, [base])
@@ -66,7 +66,7 @@ def contestants(bases: dict[str, str], server: RedisServer) -> dict[str, Callabl
 
 
 def measure(pages: int, rounds: int, console: Console) -> Runs:
-    """All servers are up all the time: those that nobody asks cost nothing."""
+    """Run all contestants in turn. All servers are up all the time: idle ones cost nothing."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="shoal-bench-")))
         authority, tls = make_certificate(folder)
@@ -83,7 +83,7 @@ def measure(pages: int, rounds: int, console: Console) -> Runs:
 
 
 def table_of(runs: Runs) -> Table:
-    """Medians, and the ratio to the same crawler without TLS in the same round."""
+    """A table of medians, and of ratios to the same crawler without TLS in the same round."""
     table = Table("", "pages/s", "CPU s per 1,000 pages", "RSS MB", "of plain", title="TLS")
     table.caption = "CPU and RSS without those of nginx and Redis"
     for name, own in runs.items():

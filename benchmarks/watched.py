@@ -1,7 +1,7 @@
-"""`python -m benchmarks.watched`: what a crawl loses if twenty people look at it.
+"""`python -m benchmarks.watched`: measures how much a crawl slows down if twenty people watch it.
 
-The same crawl on Redis, alone and beside a `shoal serve` at which people look, in turn. Each is a
-client that asks as the dashboard's script does: every two seconds, with the ETag.
+The same crawl runs on Redis, in turn alone and beside a `shoal serve` with clients. Each client
+polls as the dashboard's script does: every two seconds, with the ETag.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ALONE, WATCHED = "alone", f"with {CLIENTS} at the dashboard"
 
 
 class Cost(msgspec.Struct):
-    """What `shoal serve` took while a crawl was looked at."""
+    """The resources that `shoal serve` used during a crawl, and the answers that it gave."""
 
     cores: float
     rss_mb: float
@@ -43,7 +43,7 @@ class Cost(msgspec.Struct):
 
 
 class Onlookers(threading.Thread):
-    """People at the dashboard, until they are told to leave."""
+    """A thread with `CLIENTS` clients of the dashboard, which poll until `leave` is called."""
 
     def __init__(self, base: str) -> None:
         super().__init__(daemon=True)
@@ -55,7 +55,7 @@ class Onlookers(threading.Thread):
         asyncio.run(self._look())
 
     def leave(self) -> None:
-        """Have them all go."""
+        """Stop all clients, and wait for the thread."""
         self._is_over.set()
         self.join()
 
@@ -78,7 +78,7 @@ class Onlookers(threading.Thread):
 
 @contextmanager
 def dashboard(frontier: str) -> Iterator[tuple[str, int]]:
-    """A `shoal serve`. Gives its address and its process."""
+    """Run `shoal serve`. Gives its address and its process id."""
     listen = f"127.0.0.1:{free_port()}"
     command = [sys.executable, "-m", "shoal", "serve", "--listen", listen, "--frontier", frontier]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
@@ -99,7 +99,7 @@ def _wait_until_ready(url: str) -> None:
 
 
 def watched(base: str, frontier: str) -> tuple[Run, Cost]:
-    """A crawl that people look at, and what it takes to let them."""
+    """Run a crawl that clients watch, and measure what serving them takes."""
     with dashboard(frontier) as (address, pid):
         onlookers = Onlookers(address)
         onlookers.start()
@@ -112,7 +112,7 @@ def watched(base: str, frontier: str) -> tuple[Run, Cost]:
 
 
 def table_of(runs: dict[str, list[Run]], costs: list[Cost]) -> Table:
-    """Medians, and the ratio of each round."""
+    """A table of medians, and of ratios to the crawl alone in the same round."""
     table = Table(
         "", "pages/s", "of alone", "serve: cores", "serve: MB", title="A crawl, looked at"
     )

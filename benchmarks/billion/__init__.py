@@ -1,1 +1,1 @@
-"""A billion pages on paper: a model, a simulation, and the real frontier on a clock of its own."""
+"""Plans a crawl of a billion pages: a model, a simulation, and trials of the real frontier."""

@@ -1,4 +1,4 @@
-"""What a billion pages need, on paper, and whether the frontier keeps to it."""
+"""Computes what a billion pages need, and compares a simulation and the frontier with the model."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from benchmarks.report import keep, markdown
 from shoal.insight.figures import duration
 
 AIM = 0.05
-"""How far simulation and frontier may be from the model."""
+"""How far simulation and frontier may deviate from the model."""
 SCALE = 1000
 LEAST_PAGES = 10_000
-"""With fewer hosts than that gives, single ones matter, and no fluid is like them."""
+"""Fewer pages mean so few hosts that single ones matter, which a fluid does not model."""
 MOST_PAGES = 10_000_000
 
 HELP = """
@@ -48,7 +48,7 @@ code 1 if simulation or frontier are more than 5 % away from the model, or a hos
 
 
 def main() -> int:
-    """Do the parts that are asked for."""
+    """Run the parts that the arguments name. Returns the exit code."""
     args = _arguments()
     logging.disable(logging.WARNING)
     found: dict[str, Any] = {}
@@ -107,7 +107,7 @@ def _paper(args: argparse.Namespace) -> dict[str, Any]:
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
-    """A crawl by the model, and page by page."""
+    """A crawl by the model, and simulated page by page."""
 
     web: Web
     model: Course
@@ -218,7 +218,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Any]] = {
 
 
 def _flaws(part: Any) -> list[str]:
-    """What is not as it should be."""
+    """The aims that a part missed, as lines for people."""
     found = []
     for each in part if isinstance(part, list) else []:
         name = each.store if isinstance(each, Figures) else "the simulation"

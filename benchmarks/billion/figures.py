@@ -1,4 +1,4 @@
-"""What was measured, and what others have published: all that the paper is computed from."""
+"""Figures that were measured or published by others. All tables on paper are computed from them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""How a crawl goes that finds more than it fetches: a fluid, in steps of time. Pure.
+"""Models a crawl that finds more than it fetches, as a fluid in steps of time. Pure.
 
-`shoal.insight.advise.fluid` serves queues that are there; here they grow. What they have in common:
-all hosts wait equally long for the fleet, so each gets what it can use up to the same level, and
-what the others leave goes to those that can use more.
+`shoal.insight.advise.fluid` serves fixed queues; here they grow. In both, all hosts wait equally
+long for the fleet: each gets what it can use, up to a common level, and what some leave unused goes
+to those that can use more.
 
-Hosts of nearly the same rank are one kind, so ten million of them take no longer than a thousand.
+Hosts of nearly the same rank are treated as one kind, so ten million hosts take no longer than a
+thousand.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import msgspec
 from benchmarks.billion.web import NEW_PER_PAGE, Web
 
 STEPS = 2_000
-"""Of time, about."""
+"""How many steps a crawl is divided into, about."""
 ALIKE = 1.05
-"""Hosts whose ranks differ by no more are of one kind."""
+"""Hosts whose ranks differ by at most this factor are of one kind."""
 
 
 class Course(msgspec.Struct, frozen=True):
@@ -26,9 +27,9 @@ class Course(msgspec.Struct, frozen=True):
 
     seconds: float
     per_s: float
-    """Pages per second, on the average."""
+    """Pages per second, on average."""
     longest_queue: float
-    """URLs that wait for the largest host in the end."""
+    """URLs that wait for the largest host at the end."""
     worst_wait_s: float
     """How long a host waits for the fleet when its turn has come."""
 
@@ -36,8 +37,8 @@ class Course(msgspec.Struct, frozen=True):
 class _Kind:
     def __init__(self, hosts: int, weight: float) -> None:
         self.hosts = hosts
-        self.weight = weight  # Of each.
-        self.waiting = 1.0  # Of each: a crawl begins with one page of every host.
+        self.weight = weight  # Per host.
+        self.waiting = 1.0  # Per host. A crawl begins with one page of each.
 
 
 def course_of(web: Web) -> Course:
@@ -47,7 +48,7 @@ def course_of(web: Web) -> Course:
     step_s = web.pages / most_per_s / STEPS
     fetched = now = worst_wait_s = 0.0
     while fetched < web.pages:
-        # A host gives a page each turn, and none that it has not.
+        # A host gives at most one page per turn, and no more than are waiting.
         wants = [min(1 / web.turn_s, kind.waiting / step_s) for kind in kinds]
         level = _level(kinds, wants, web.fleet_per_s)
         per_s = sum(kind.hosts * min(want, level) for kind, want in zip(kinds, wants, strict=True))
@@ -59,12 +60,12 @@ def course_of(web: Web) -> Course:
             worst_wait_s = max(worst_wait_s, 1 / level - web.turn_s)
         fetched += per_s * step_s * part
         now += step_s * part
-    seconds = now + web.hold_s  # The last page is on its way for so long.
+    seconds = now + web.hold_s  # The last page takes that long.
     return Course(seconds, web.pages / seconds, kinds[0].waiting, worst_wait_s)
 
 
 def _level(kinds: list[_Kind], wants: list[float], most_per_s: float) -> float:
-    """Pages per second that a host gets at most, so that all together get what there is."""
+    """The common limit of pages per second and host at which all hosts together use the fleet."""
     left, hosts = most_per_s, sum(kind.hosts for kind in kinds)
     for want, kind in sorted(zip(wants, kinds, strict=True), key=lambda pair: pair[0]):
         if want * hosts >= left:
@@ -75,7 +76,7 @@ def _level(kinds: list[_Kind], wants: list[float], most_per_s: float) -> float:
 
 
 def _kinds(web: Web) -> Iterator[_Kind]:
-    """Hosts by rank, those that are nearly alike as one."""
+    """All hosts by rank, grouped into kinds."""
     total = sum(_weight_of(first, last, web.skew) for first, last in _ranks(web.hosts))
     for first, last in _ranks(web.hosts):
         hosts = last - first + 1
@@ -91,5 +92,5 @@ def _ranks(hosts: int) -> Iterator[tuple[int, int]]:
 
 
 def _weight_of(first: int, last: int, skew: float) -> float:
-    """What the ranks of a kind weigh together, by the middle one: they are nearly alike."""
+    """The total weight of the hosts of a kind, approximated by the weight of the middle rank."""
     return float((last - first + 1) * ((first + last) / 2) ** -skew)

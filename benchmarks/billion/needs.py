@@ -1,4 +1,4 @@
-"""What a billion pages need, and at how many pages each part gives out. Arithmetic, and no more."""
+"""Computes what a billion pages need, and after how many pages each part fails. Pure."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ MACHINE_DISK_GB = 3_750
 MACHINE_PER_HOUR = (
     figures.THEIR_DOLLARS.value / figures.THEIR_MACHINES.value / figures.THEIR_HOURS.value
 )
-"""What one of the published crawl's machines cost, in dollars."""
+"""What one machine of the published crawl cost per hour, in dollars."""
 USE = 0.8
-"""Of cores, of memory: what may be planned with."""
+"""The share of cores, memory and disks that may be planned with."""
 REDIS_USE = 0.6
-"""Of the one core that a Redis has: above it, those who ask wait."""
+"""The share of a Redis's one core that may be used. Above it, clients have to wait."""
 SHARD_GB = 32
-"""Data of one Redis. More of it stands still for too long when it forks."""
+"""The most data of one Redis. With more, it stops for too long when it forks."""
 HEADROOM = 1.5
-"""Times the data: a rewrite of the append-only file copies what the crawl changes meanwhile. Trials
-saw 8 to 15 % of it; larger data take longer to write, so more of them changes."""
+"""Memory relative to the data: a rewrite of the append-only file copies what the crawl changes
+meanwhile. Trials saw 8 to 15 % of the data; larger data take longer to write, so more changes."""
 QUEUED_PER_PAGE = NEW_PER_PAGE - 1
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """Where URLs are kept."""
+    """How URLs are stored, and the bytes of Redis that each takes."""
 
     name: str
     queued_bytes: float
@@ -58,18 +58,18 @@ LAYOUTS = (
 
 
 class FrontierNeed(msgspec.Struct, frozen=True, kw_only=True):
-    """What the frontier needs when the last page is fetched."""
+    """What the frontier needs at the end of the crawl, when it is largest."""
 
     layout: Layout
     queued_gb: float
     known_gb: float
     memory_gb: float
-    """With what a rewrite of the append-only file copies."""
+    """Includes the copies that a rewrite of the append-only file makes."""
     disk_gb: float
-    """Of a broker: what it carries."""
+    """The blocks that a broker holds."""
     shards: int
     why: str
-    """What makes it so many."""
+    """The resource that determines the number of shards."""
 
     @property
     def data_gb(self) -> float:
@@ -77,7 +77,7 @@ class FrontierNeed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def frontier_need(layout: Layout, pages: float = PAGES) -> FrontierNeed:
-    """Memory and servers."""
+    """The memory and the servers that a frontier of this layout needs."""
     queued_gb = pages * QUEUED_PER_PAGE * layout.queued_bytes / 1e9
     known_gb = pages * NEW_PER_PAGE * layout.known_bytes / 1e9
     data_gb = queued_gb + known_gb
@@ -101,7 +101,7 @@ def frontier_need(layout: Layout, pages: float = PAGES) -> FrontierNeed:
 
 
 def bloom_capacity() -> float:
-    """URLs that the Bloom filter of one shard knows with no more errors than it was told."""
+    """How many URLs the Bloom filter of one shard can hold within its error rate."""
     bits_per_url = numbers_of(Rules(seen="bloom"), 1)["bloom_bits"] / 1000
     bits: int = BLOOM_FIRST * (2**BLOOM_LAYERS - 1) * 8
     return bits / bits_per_url
@@ -116,13 +116,13 @@ class WorkerNeed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gbit_per_s(self) -> float:
-        """Of bodies, uncompressed."""
+        """Bandwidth of bodies, uncompressed."""
         kilobytes = float(self.page.partition(" ")[0])
         return kilobytes * PER_S * 8 / 1e6
 
 
 def worker_needs() -> list[WorkerNeed]:
-    """For plain small pages, with TLS, and for pages as large as the published crawl's."""
+    """What workers need for small pages, small pages with TLS, and the published crawl's pages."""
     plain_us = figures.WORKER_US.value
     tls_us = plain_us + figures.TLS_US.value
     large_kb = figures.PAGE_KB.value
@@ -136,7 +136,7 @@ def worker_needs() -> list[WorkerNeed]:
 
 
 class Fleet(msgspec.Struct, frozen=True, kw_only=True):
-    """Machines for all of it, of the kind that the published crawl had."""
+    """The machines for everything, of the kind that the published crawl used."""
 
     cores: float
     memory_gb: float
@@ -147,7 +147,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fleet_need(worker: WorkerNeed, frontier: FrontierNeed) -> Fleet:
-    """Workers, frontier and results together."""
+    """What workers, frontier and results need together."""
     redis_cores = PER_S * figures.REDIS_US.value / 1e6
     postgres_cores = PER_S * figures.SAVED_US.value / 1e6
     cores = worker.cores + redis_cores + postgres_cores
@@ -170,7 +170,7 @@ def fleet_need(worker: WorkerNeed, frontier: FrontierNeed) -> Fleet:
 
 
 class Break(msgspec.Struct, frozen=True):
-    """Something that gives out, and after how many pages."""
+    """Something that fails, and after how many pages."""
 
     pages: float
     what: str
@@ -178,7 +178,7 @@ class Break(msgspec.Struct, frozen=True):
 
 
 def breaks() -> list[Break]:
-    """One Redis, one PostgreSQL, each with a machine of its own: what gives out first."""
+    """What fails with one Redis and one PostgreSQL, each on its own machine, in that order."""
     return sorted(_breaks(), key=lambda each: each.pages)
 
 

@@ -1,4 +1,4 @@
-"""What a page leaves in PostgreSQL: its line in the page log, and an item. Bytes, and rows/s."""
+"""Measures bytes and rows/s of what a page leaves in PostgreSQL: a row of the page log, an item."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _SIZES = """
 
 
 class Saved(msgspec.Struct, frozen=True, kw_only=True):
-    """What saving cost, per page."""
+    """The cost of saving, per page."""
 
     pages_per_s: float
-    """One client. Varies with all else that the machine does."""
+    """With one client. Depends on what else the machine does."""
     server_us: float
     """CPU of PostgreSQL."""
     bytes_per_page: float
     index_bytes: float
-    """Of these, those of indexes."""
+    """The part of `bytes_per_page` that indexes take."""
 
 
 def measure(progress: Callable[[str], None] = lambda _: None) -> dict[str, Saved]:
-    """The page log alone, and with an item for each page."""
+    """Measure the page log alone, and with an item for each page."""
     found = {}
     with postgres_server() as server:
         for name, has_items in (("page log", False), ("page log and an item", True)):
@@ -65,7 +65,8 @@ async def _save(address: str, *, has_items: bool) -> Saved:
         pages = [_page(item) for item in own]
         await results.save(CRAWL, Batch(pages=pages, items=own if has_items else []))
     taken_s = time.perf_counter() - began
-    spent_s = await _cpu_s(address) - spent_s  # What our connection has spent is gone with it.
+    # Read before the connection closes: the CPU time of its server process is lost with it.
+    spent_s = await _cpu_s(address) - spent_s
     await results.close()
     data, indexes = (a - b for a, b in zip(await _sizes(address), before, strict=True))
     return Saved(
@@ -77,7 +78,7 @@ async def _save(address: str, *, has_items: bool) -> Saved:
 
 
 def _page(item: StoredItem) -> PageLog:
-    """The page that an item was on."""
+    """The page log's row for the page of an item."""
     return PageLog(
         fingerprint=item.fingerprint,
         url=item.url,
@@ -102,11 +103,11 @@ async def _sizes(address: str) -> tuple[int, int]:
 
 
 async def _cpu_s(address: str) -> float:
-    """User and system time of all processes that the server has now."""
+    """User and system time of all current processes of the server."""
     (file,) = await _row(address, "SELECT pg_read_file('postmaster.pid')")
     server, ticks = file.split()[0], 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(FileNotFoundError, ProcessLookupError):  # It has ended meanwhile.
+        with suppress(FileNotFoundError, ProcessLookupError):  # The process has ended meanwhile.
             # The second field is a name in brackets that may contain anything.
             fields = stat.read_text().rpartition(")")[2].split()
             ticks += (int(fields[11]) + int(fields[12])) * (fields[1] == server)

@@ -1,4 +1,4 @@
-"""The tables of docs/scale.md, as Markdown: printed by the command, and checked by a test."""
+"""Makes the tables of docs/scale.md, in Markdown. A test compares them with that document."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shoal.insight.figures import duration
 
 
 def tables() -> dict[str, str]:
-    """By name."""
+    """All tables by name."""
     return {
         "figures": _figures(),
         "workers": _workers(),
@@ -106,5 +106,5 @@ def _order() -> str:
 
 
 def _rounded(pages: float) -> str:
-    """In millions, as far as it can be known."""
+    """A number of pages in millions or billions, without false precision."""
     return f"{pages / 1e6:,.0f} million" if pages < 1e9 else f"{pages / 1e9:.1f} billion"

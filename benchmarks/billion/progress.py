@@ -1,4 +1,4 @@
-"""How far something has come: a line that changes on a terminal, ten lines elsewhere."""
+"""Shows progress on stderr: one changing line on a terminal, ten lines elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EVERY_S = 0.2
 
 
 class ProgressLine:
-    """Of so many pages, on the error output."""
+    """The progress of something that has a known number of pages."""
 
     def __init__(self, name: str, pages: int) -> None:
         self._name = name
@@ -38,7 +38,7 @@ class ProgressLine:
             print(file=sys.stderr)
 
     def at(self, pages: int) -> None:
-        """So many are done."""
+        """Show that `pages` pages are done, if it is time for that."""
         if self._is_terminal:
             if time.monotonic() >= self._next_s:
                 self._next_s = time.monotonic() + EVERY_S

@@ -1,4 +1,4 @@
-"""What reading a page costs a worker, by its size: parsing, four fields, following all links."""
+"""Measures the CPU time of reading pages of two sizes: parsing, fields, following all links."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shoal.core.task import Task
 from shoal.spider.page import Page
 
 SMALL_KB, LARGE_KB = 11, 242
-"""Of the pages of `make bench`, and of the published crawl on the average."""
+"""The size of pages of `make bench`, and the average of the published crawl."""
 TIMES = 60
 
 _LINK = '<li><a class="more" href="/catalogue/garden/product-{n}.html">Product {n}</a></li>\n'
@@ -22,7 +22,7 @@ _HEAD = '<!doctype html><title>A</title><h1>A</h1><span class="sku">1</span><b c
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """CPU of a page, in microseconds."""
+    """CPU time of reading a small and a large page, in microseconds."""
 
     small_us: float
     large_us: float
@@ -34,7 +34,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measure() -> Reading:
-    """The least of some rounds: others use this machine, too."""
+    """Measure both sizes. The smallest of several rounds counts, as the machine may be in use."""
     return Reading(small_us=_cost_us(SMALL_KB), large_us=_cost_us(LARGE_KB))
 
 

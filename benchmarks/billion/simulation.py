@@ -1,7 +1,7 @@
-"""The same crawl page by page: hosts take turns, slots are taken and given back, links are drawn.
+"""Simulates the model's crawl page by page, with turns of hosts, slots and random links.
 
-What the fluid leaves out is here: that a page is whole, that one latency differs from the next, and
-that a host to which few links lead has none for a while.
+It includes what the fluid leaves out: pages are discrete, latencies differ, and a host to which few
+links lead has no pages for a while.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ CAME, TURN = 0, 1
 
 
 def simulate(web: Web, progress: Callable[[int], None] = lambda _: None) -> Course:
-    """Fetch all pages. Tells now and then how many are done."""
-    play = _Play(web)
-    while play.done < web.pages:
-        play.go_on()
-        if play.done % 1_000 == 0:
-            progress(play.done)
-    return Course(play.now, web.pages / play.now, max(play.waiting), play.worst_wait_s)
+    """Fetch all pages. Calls `progress` about every 1,000 pages, with their number."""
+    simulation = _Simulation(web)
+    while simulation.done < web.pages:
+        simulation.step()
+        if simulation.done % 1_000 == 0:
+            progress(simulation.done)
+    return Course(
+        simulation.now, web.pages / simulation.now, max(simulation.waiting), simulation.worst_wait_s
+    )
 
 
-class _Play:
+class _Simulation:
     def __init__(self, web: Web) -> None:
         self.now = 0.0
         self.done = 0
@@ -39,14 +41,14 @@ class _Play:
         self._free = web.slots
         self._unsent = web.pages
         self._next_at = [0.0] * web.hosts
-        # Hosts are in here, or have their turn among the events, or have nothing that waits.
+        # A host is in this queue, or its next turn is in the events, or it has no waiting pages.
         self._ready = deque((0.0, host) for host in range(web.hosts))
         self._is_lined_up = [True] * web.hosts
         self._events: list[tuple[float, int, int]] = []
         self._begin()
 
-    def go_on(self) -> None:
-        """To the next event."""
+    def step(self) -> None:
+        """Advance to the next event."""
         self.now, what, host = heappop(self._events)
         if what == TURN:
             self._ready.append((self.now, host))

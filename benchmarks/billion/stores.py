@@ -1,4 +1,4 @@
-"""A trial on Redis and on SQLite, on a server or in a file of its own, and what it leaves there."""
+"""Runs a trial on Redis and on SQLite, and measures the size and the cost of the frontier."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from shoal.frontier.sqlite.frontier import SqliteFrontier
 from shoal.runtime.eventloop import run
 
 REWRITE_AT = 0.9
-"""The append-only file is rewritten when so much of the crawl is done."""
+"""The append-only file is rewritten when this share of the crawl is done."""
 
 Progress = Callable[[int], None]
 
 
 class Rewrite(msgspec.Struct, kw_only=True):
-    """What a rewrite of the append-only file cost, in the middle of the crawl."""
+    """The cost of rewriting the append-only file during the crawl."""
 
     stall_ms_per_gb: float
-    """For so long the server did nothing else: the fork."""
+    """How long the server stopped for the fork."""
     copied_share: float
-    """Of the data, what was copied because the crawl changed it meanwhile."""
+    """The share of the data that was copied, because the crawl changed it meanwhile."""
     seconds: float
 
 
@@ -41,20 +41,20 @@ class Figures(Seen, kw_only=True):
     store: str
     model_s: float
     off: float
-    """How much longer than by the model. 0.05: by 5 %."""
+    """How much longer the crawl took than by the model: 0.05 means 5 %."""
     bytes_per_url: float
-    """All told."""
+    """All memory or disk of the frontier, per known URL."""
     us: float
-    """Per page, client included."""
+    """Time of the frontier per page, client included."""
     server_us: float = 0.0
     """CPU of Redis, per page."""
     known_bytes: float = 0.0
-    """Of these bytes per URL, those of the set of known ones."""
+    """The part of `bytes_per_url` that the set of known URLs takes."""
     rewrite: Rewrite | None = None
 
 
 def on_redis(web: Web, progress: Progress) -> Figures:
-    """A Redis of its own, with an append-only file."""
+    """Run a trial on a new Redis with an append-only file."""
     collect_seldom()
     with redis_server(durable=True) as server:
         empty, before = server.used_bytes(), server.load()
@@ -77,12 +77,12 @@ def on_redis(web: Web, progress: Progress) -> Figures:
 
 
 def on_sqlite(web: Web, progress: Progress) -> Figures:
-    """A file of its own."""
+    """Run a trial on a new file."""
     collect_seldom()
     with tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder:
         file, clock = Path(folder) / "frontier.db", Clock()
         seen = run(_crawl(web, SqliteFrontier(file, clock), clock, progress))
-        # The frontier is closed, so nothing is left beside the file.
+        # The frontier is closed, so SQLite has merged its write-ahead log into the file.
         return _figures(web, seen, store="SQLite", bytes_per_url=file.stat().st_size / seen.urls)
 
 
@@ -105,7 +105,7 @@ def _figures(web: Web, seen: Seen, **measured: object) -> Figures:
 
 
 class _Rewriting:
-    """Has the append-only file rewritten, once, while the crawl goes on."""
+    """Starts one rewrite of the append-only file during the crawl, and measures its cost."""
 
     def __init__(self, server: RedisServer, web: Web, progress: Progress) -> None:
         self._server = server
@@ -114,14 +114,14 @@ class _Rewriting:
         self._bytes = 0
 
     def progress(self, pages: int) -> None:
-        """Begin, when it is time."""
+        """Pass the progress on, and start the rewrite when it is time."""
         self._progress(pages)
         if pages >= self._from and not self._bytes:
             self._bytes = self._server.used_bytes()
             redis.Redis(port=self._server.port).bgrewriteaof()
 
     def cost(self) -> Rewrite:
-        """Wait for its end."""
+        """Wait for the end of the rewrite, and return its cost."""
         while (info := self._server.info("persistence"))["aof_rewrite_in_progress"]:
             time.sleep(0.1)
         return Rewrite(

@@ -1,10 +1,10 @@
-"""The real frontier with fetches that are made up, on a clock that waits for nobody.
+"""Runs the real frontier with simulated fetches, on a simulated clock.
 
-Workers ask twenty times a second, as real ones do: each finishes what has come, with the links that
-were on it, and leases what it has slots for. Between two questions the clock is moved on, so what
-would take minutes takes as long as the frontier needs. The frontier's clock is a parameter of its
-constructor: SQLite asks it, and on Redis the client tells the scripts. Nothing that is stored can
-set it.
+Workers ask twenty times a second, as real ones do: each finishes the pages that have arrived, with
+their links, and leases as many as it has free slots. Between two requests the clock is advanced, so
+a crawl of minutes takes only as long as the frontier needs. The clock is a parameter of the
+frontier's constructor: SQLite calls it, and on Redis the client passes its time to the scripts.
+Nothing that is stored can set it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BEGAN = 1_800_000_000.0
 
 
 class Clock:
-    """What the frontier takes for the time."""
+    """The simulated clock of the frontier."""
 
     def __init__(self) -> None:
         self.now = BEGAN
@@ -40,22 +40,22 @@ class Clock:
 
 
 class Seen(msgspec.Struct, kw_only=True):
-    """What a trial has seen of a frontier."""
+    """What a trial has observed of a frontier."""
 
     pages: int = 0
     urls: int = 0
-    """Known in the end."""
+    """URLs known at the end."""
     waiting: int = 0
     seconds: float = 0.0
-    """By the clock of the frontier."""
+    """Time of the crawl, by the simulated clock."""
     real_s: float = 0.0
-    """That the frontier has taken, with its client."""
+    """Real time that the frontier and its client have taken."""
     asked: int = 0
     """Round trips."""
     longest_queue: int = 0
     longest_queue_of: str = ""
     worst_wait_s: float = 0.0
-    """The longest that a host has waited beyond its turn, with work."""
+    """The longest that a host with work has waited beyond its turn."""
     worst_wait_of: str = ""
     least_gap_s: float = 0.0
     """The shortest time between two leases of one host."""
@@ -74,7 +74,7 @@ class _Worker:
 
 
 class _Hosts:
-    """What is known of hosts without asking the frontier, to see whether it is right."""
+    """The trial's own record of all hosts, against which the frontier is checked."""
 
     def __init__(self, web: Web) -> None:
         self.sites = [f"shop-{number:06}.example" for number in range(web.hosts)]
@@ -86,7 +86,7 @@ class _Hosts:
         self.turn_s = web.turn_s
 
     def entry(self, number: int, parent: str | None, depth: int) -> Entry:
-        """One more URL of a host, as a page of it would have it."""
+        """A new URL of a host, as a link on one of its pages."""
         site = self.sites[number]
         url = f"https://{site}/catalogue/garden/product-{self.urls[number]:08}.html"
         self.urls[number] += 1
@@ -94,7 +94,7 @@ class _Hosts:
         return Entry(fingerprint(url), task)
 
     def lease(self, number: int, now: float, seen: Seen) -> None:
-        """Note that a page of it was handed out."""
+        """Note that a page of a host was leased."""
         if self.leased[number]:
             gap_s = now - self.leased_at[number]
             seen.least_gap_s = min(seen.least_gap_s or gap_s, gap_s)
@@ -106,13 +106,13 @@ class _Hosts:
         self.ready_at[number] = now + self.turn_s
 
     def found(self, number: int, now: float) -> None:
-        """Note that a link leads there: a host that had nothing could not be served before."""
+        """Note that a link leads to a host. If it had no work, its wait begins only now."""
         if self.urls[number] == self.leased[number]:
             self.ready_at[number] = max(self.ready_at[number], now)
 
 
 class Trial:
-    """One crawl of a web on a frontier."""
+    """One crawl of a synthetic web on a frontier."""
 
     def __init__(self, web: Web, frontier: Frontier, clock: Clock) -> None:
         self._web = web
@@ -124,7 +124,7 @@ class Trial:
         self.seen = Seen()
 
     async def run(self, progress: Callable[[int], None] = lambda _: None) -> Seen:
-        """Crawl to the end. Tells now and then how many pages are done."""
+        """Crawl to the end. Calls `progress` with the number of pages done."""
         await self._begin()
         workers = deque(self._workers())
         pause_s = self._web.ask_every_s / len(workers)
@@ -149,7 +149,8 @@ class Trial:
         await self._frontier.control(CRAWL, Control.SEAL)
 
     async def _ask(self, worker: _Worker) -> bool:
-        """Finish what has come, lease what there is room for. True: the crawl is over."""
+        """Finish the pages that have arrived, and lease new ones. Returns whether the crawl is
+        over."""
         now = self._clock.now
         outcomes = []
         while worker.in_flight and worker.in_flight[0][0] <= now:
@@ -165,13 +166,13 @@ class Trial:
         for lease in grant.leases:
             number = self._hosts.number_of[lease.task.site]
             self._hosts.lease(number, now, self.seen)
-            self._leases += 1  # Leases cannot be compared.
+            self._leases += 1  # Breaks ties in the heap, as leases cannot be compared.
             latency_s = self._web.latency_s(number)
             heappush(worker.in_flight, (now + latency_s, self._leases, lease))
         return grant.state.over
 
     def _read(self, lease: Lease) -> Outcome:
-        """The page of a lease: its links, and how long its host took."""
+        """The outcome of a lease: the links of its page, and the latency of its host."""
         parent, depth = lease.fingerprint.hex(), lease.task.depth + 1
         follow_ups = []
         for number in self._links.of_page():
@@ -183,7 +184,7 @@ class Trial:
         )
 
     async def _look(self) -> None:
-        """See what the frontier says in the end, and whether it is what was done."""
+        """Read the frontier's final counters, and check that nothing was lost."""
         stats, seen = await self._frontier.stats(CRAWL), self.seen
         if (stats.done, stats.added) != (self._web.pages, sum(self._hosts.urls)):
             raise SystemExit(

@@ -1,4 +1,4 @@
--- The yardstick: queue what was never seen, and nothing else.
+-- The yardstick: queues entries that were never seen, and does nothing else.
 --
 -- KEYS[1]  set of fingerprints
 -- ARGV...  host, entry, host, entry, ...

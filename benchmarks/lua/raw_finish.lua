@@ -1,9 +1,9 @@
--- The yardstick: release leases, and nothing else.
+-- The yardstick: releases leases, and does nothing else.
 --
--- KEYS[1]  hash of what is held
--- KEYS[2]  sorted set of tokens by the moment they expire
+-- KEYS[1]  hash of leased entries by token
+-- KEYS[2]  sorted set of tokens by expiry
 -- ARGV...  tokens
--- returns  how many were held
+-- returns  how many were leased
 
 redis.call('ZREM', KEYS[2], unpack(ARGV))
 return redis.call('HDEL', KEYS[1], unpack(ARGV))

@@ -1,10 +1,10 @@
--- The yardstick: hand out entries of some hosts, and nothing else.
+-- The yardstick: hands out entries of some hosts, and does nothing else.
 --
--- KEYS[1]  hash of what is held
--- KEYS[2]  sorted set of tokens by the moment they expire
--- ARGV[1]  what the tokens begin with
+-- KEYS[1]  hash of leased entries by token
+-- KEYS[2]  sorted set of tokens by expiry
+-- ARGV[1]  prefix of the tokens
 -- ARGV[2]  when they expire
--- ARGV[3]  how many of each host
+-- ARGV[3]  how many to lease per host
 -- ARGV...  hosts
 -- returns  the entries; their tokens are numbered from 1 on
 

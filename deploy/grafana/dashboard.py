@@ -1,8 +1,9 @@
-"""Makes the dashboard for Grafana, and prints it:
+"""Prints the dashboard for Grafana as JSON:
 
     python deploy/grafana/dashboard.py > deploy/grafana/dashboards/shoal.json
 
-It needs grafana-foundation-sdk, one of the development tools. A test makes it again and compares.
+Needs grafana-foundation-sdk, one of the development tools. A test compares that file with what this
+prints.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from grafana_foundation_sdk.models.dashboard import (
 
 SOURCE = DataSourceRef(type_val="prometheus", uid="${source}")
 CHOSEN = 'crawl=~"$crawl",schedule=~"$schedule"'
-"""What the person who looks has chosen."""
+"""Selects the crawls and schedules that are chosen in the dashboard's variables."""
 WIDTH = 24
 SMALL, LARGE = 4, 8
 
 Query = tuple[str, str]
-"""An expression and what its lines are called."""
+"""An expression, and the legend of its lines."""
 Panel = timeseries.Panel | stat.Panel
 
 
@@ -60,7 +61,7 @@ def limits(*steps: tuple[float | None, str]) -> dashboard.ThresholdsConfig:
 def figure(
     title: str, unit: str, expression: str, *worse: tuple[float | None, str], help_: str = ""
 ) -> stat.Panel:
-    """One number, with its colour."""
+    """A panel with one number, whose colour depends on the thresholds in `worse`."""
     made = (
         stat.Panel()
         .title(title)
@@ -82,7 +83,7 @@ def figure(
 def chart(
     title: str, unit: str, *queries: Query, help_: str = "", stacked: bool = False, span: int = 12
 ) -> timeseries.Panel:
-    """Lines over time."""
+    """A panel with lines over time."""
     made = (
         timeseries.Panel()
         .title(title)

@@ -1,8 +1,8 @@
-"""Makes the rules of alerts for the Prometheus operator, and prints them:
+"""Prints the alerting rules in the form that the Prometheus operator needs:
 
     python deploy/prometheus/operator_rules.py > deploy/kubernetes/components/monitoring/rules.yaml
 
-A test makes them again and compares.
+A test compares that file with what this prints.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from textwrap import indent
 
 RULES = Path(__file__).with_name("shoal.rules.yml")
 HEAD = """\
-# Made of deploy/prometheus/shoal.rules.yml by deploy/prometheus/operator_rules.py.
+# Generated from deploy/prometheus/shoal.rules.yml by deploy/prometheus/operator_rules.py.
 apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata:
@@ -23,7 +23,7 @@ spec:
 
 
 def main() -> None:
-    """Print them."""
+    """Print the rules."""
     text = RULES.read_text("utf-8")
     sys.stdout.write(HEAD + indent(text[text.index("groups:") :], "  "))
 

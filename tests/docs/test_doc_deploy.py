@@ -10,7 +10,7 @@ from shoal.insight.advise.scaling import DOWN_AFTER_S, STEP_S, ZERO_AFTER_S
 from shoal.insight.metrics import METRICS
 from shoal.web.access import Role
 from shoal.web.api import API
-from shoal.web.api.watching import ScaleForm
+from shoal.web.api.monitoring import ScaleForm
 from support.markdown import ROOT
 
 COMPONENTS = ROOT / "deploy/kubernetes/components"

@@ -1,9 +1,10 @@
-"""The web (`shoal serve`): an API, a dashboard and what probes ask, in one aiohttp server.
-Imports insight and what is below it; only the command line imports it.
+"""Serves the API, the dashboard and the answers to probes (`shoal serve`) in one aiohttp server.
 
-    listening   where to listen            access      tokens, roles, the cookie
-    guard       what every request passes  problems    errors as RFC 9457 has them
-    routes      one table of all routes    openapi     its description, made from the table
-    sampler     asks the frontier          api/        what programs ask
-    server      the service itself         screens/    what people see
+Imports insight and the layers below it; only the command line imports it.
+
+    listening   the address, host names    access      tokens, roles, the cookie
+    guard       checks on every request    problems    errors, as RFC 9457 defines them
+    routes      the table of all routes    openapi     the API's description, from that table
+    sampler     cached frontier queries    api/        for programs
+    server      the service itself         screens/    for people
 """

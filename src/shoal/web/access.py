@@ -1,9 +1,9 @@
-"""Who gets in: tokens and their roles, the cookie of browsers, and a limit on wrong tokens.
+"""Decides who may use the server: tokens and their roles, cookies, and a limit on wrong tokens.
 
-Without a token everybody who can reach the server may do everything: then it listens on loopback
-only. With tokens, programs send one as `Authorization: Bearer`; browsers give one to /login and get
-a cookie, which says the role and when it ends, signed with the token. So every coordinator with the
-same token accepts it, and none has to remember it.
+Without tokens, everybody who can reach the server may do everything, so it listens on loopback
+only. With tokens, programs send one as `Authorization: Bearer`. Browsers send one to /login and get
+a cookie with the role and an expiry, signed with the token. So every coordinator with the same
+token accepts the cookie, and none has to store it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MIN_LENGTH = 16
 COOKIE = "shoal"
 COOKIE_S = 12 * 3600
 MAX_WRONG = 10
-"""Wrong tokens in a minute, from one address. After that even a right one has to wait."""
+"""Wrong tokens allowed per address and minute. After that, even a valid token has to wait."""
 WINDOW_S = 60.0
 ADDRESSES_KEPT = 10_000
 
@@ -33,18 +33,18 @@ log = logging.getLogger("shoal")
 
 
 class Role(StrEnum):
-    """What somebody may do."""
+    """What a client may do: look, or also change things."""
 
     READ = "read"
     ADMIN = "admin"
 
     def may(self, wanted: Role) -> bool:
-        """Whether this role is enough where that one is wanted."""
+        """Whether this role is sufficient where `wanted` is required."""
         return self is Role.ADMIN or wanted is Role.READ
 
 
 class Token(msgspec.Struct, frozen=True):
-    """A secret, and what who has it may do."""
+    """A secret, and the role of clients that have it."""
 
     role: Role
     secret: str
@@ -54,7 +54,7 @@ class Token(msgspec.Struct, frozen=True):
 
 
 def read_tokens(file: Path | None, environ: Mapping[str, str]) -> list[Token]:
-    """The tokens of a file and of SHOAL_TOKEN. Raises ConfigError, which tells none of them."""
+    """The tokens of a file and of SHOAL_TOKEN. Raises ConfigError, which never quotes a token."""
     lines: list[str] = []
     if file is not None:
         try:
@@ -77,7 +77,7 @@ def read_tokens(file: Path | None, environ: Mapping[str, str]) -> list[Token]:
 
 
 def _token(line: str, where: str) -> Token:
-    """`TOKEN`, `admin TOKEN` or `read TOKEN`."""
+    """Parse `TOKEN`, `admin TOKEN` or `read TOKEN`. Raises ConfigError."""
     words = line.split()
     role = words.pop(0) if len(words) == 2 else Role.ADMIN.value
     if len(words) != 1 or role not in set(Role):
@@ -88,60 +88,60 @@ def _token(line: str, where: str) -> Token:
 
 
 class Access:
-    """Tells who somebody is."""
+    """Determines the role of a client from its token or cookie."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
         self.is_open = not tokens
-        """Whether nobody has to say who they are."""
+        """Whether there are no tokens, so that everybody is an admin."""
 
     def role_of_token(self, given: str) -> Role | None:
-        """The role of who has this token. None: it is none of ours."""
+        """The role of a token, the highest if it is listed twice. None: the token is not known."""
         found: Role | None = None
-        for token in self._tokens:  # All of them, whichever it is: the time it takes tells nothing.
+        for token in self._tokens:  # Always all of them, so that the time taken reveals nothing.
             is_it = hmac.compare_digest(token.secret.encode(), given.encode("utf-8", "replace"))
             if is_it and (found is None or token.role.may(found)):
                 found = token.role
         return found
 
     def cookie_for(self, given: str, now: float) -> str:
-        """The cookie for who has this token, which is one of ours."""
+        """A cookie for the holder of a token. The token must be a known one."""
         role = self.role_of_token(given)
-        said = f"{role}.{int(now) + COOKIE_S}"
-        return f"{said}.{_signed(said, given)}"
+        claims = f"{role}.{int(now) + COOKIE_S}"
+        return f"{claims}.{_signed(claims, given)}"
 
     def role_of_cookie(self, cookie: str, now: float) -> Role | None:
-        """The role that a cookie proves. None: it is not one of ours, or it is over."""
+        """The role that a cookie proves. None: its signature is wrong, or it has expired."""
         role, _, rest = cookie.partition(".")
         until, _, signature = rest.partition(".")
         if role not in set(Role) or not until.isdecimal() or len(until) > 12 or int(until) < now:
             return None
-        said = f"{role}.{until}"
+        claims = f"{role}.{until}"
         good = [
-            hmac.compare_digest(_signed(said, token.secret), signature)
+            hmac.compare_digest(_signed(claims, token.secret), signature)
             for token in self._tokens
             if token.role == role and signature.isascii()
         ]
         return Role(role) if any(good) else None
 
 
-def _signed(said: str, secret: str) -> str:
-    return hmac.new(secret.encode(), f"shoal cookie {said}".encode(), sha256).hexdigest()
+def _signed(claims: str, secret: str) -> str:
+    return hmac.new(secret.encode(), f"shoal cookie {claims}".encode(), sha256).hexdigest()
 
 
 class WrongTokens:
-    """Counts wrong tokens by address. Bounded: of too many addresses the oldest are forgotten."""
+    """Counts wrong tokens by address. Keeps `ADDRESSES_KEPT` addresses and forgets the oldest."""
 
     def __init__(self) -> None:
         self._counts: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
     def wait_s(self, address: str, now: float) -> float:
-        """How long this address has to wait before it may try a token. 0: not at all."""
+        """How long this address has to wait before it may try another token; 0 if not at all."""
         since, count = self._counts.get(address, (now, 0))
         return max(since + WINDOW_S - now, 0.0) if count >= MAX_WRONG else 0.0
 
     def note(self, address: str, now: float) -> None:
-        """One more came from there."""
+        """Count one more wrong token from this address."""
         since, count = self._counts.pop(address, (now, 0))
         if now - since >= WINDOW_S:
             since, count = now, 0

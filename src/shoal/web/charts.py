@@ -1,4 +1,4 @@
-"""Charts as paths of SVG. Pure."""
+"""Draws charts as SVG path data. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BAR, BAR_GAP = 6.0, 2.0
 
 
 def ceiling(values: Sequence[float]) -> float:
-    """A round number that all values are below: what the top of a chart stands for."""
+    """The top of a chart's scale: the next 1, 2 or 5 times a power of ten, at least the maximum."""
     most = max(values, default=0.0)
     if most <= 0:
         return 1.0
@@ -27,7 +27,7 @@ def line(
     size: tuple[float, float] = (WIDTH, HEIGHT),
     gap_s: float = float("inf"),
 ) -> str:
-    """The path through points of time and value. Where nobody looked for long there is a gap."""
+    """The path through points of time and value, with a gap where points are over `gap_s` apart."""
     width, height = size
     parts: list[str] = []
     before: float | None = None
@@ -43,7 +43,7 @@ def line(
 
 
 def area(path: str, size: tuple[float, float] = (WIDTH, HEIGHT)) -> str:
-    """What is below a line, each piece of it closed."""
+    """The area below a line's path, with each of its pieces closed."""
     pieces = [piece for piece in path.split("M") if "L" in piece]
     closed = []
     for piece in pieces:
@@ -54,14 +54,14 @@ def area(path: str, size: tuple[float, float] = (WIDTH, HEIGHT)) -> str:
 
 
 def spark(points: Sequence[tuple[float, float]], since: float, until: float, gap_s: float) -> str:
-    """A small line through points of time and value. Empty: there are too few of them."""
+    """A sparkline through points of time and value. Empty if there are too few points."""
     top = ceiling([value for _, value in points])
     path = line(points, since, until, top, (SPARK_WIDTH, SPARK_HEIGHT), gap_s)
     return path if "L" in path else ""
 
 
 def bars(values: Sequence[float]) -> str:
-    """A bar for each value, side by side, as one path."""
+    """One bar per value, side by side, as one path."""
     top = max(values, default=0.0) or 1.0
     parts = []
     for number, value in enumerate(values):

@@ -1,4 +1,4 @@
-"""What all routes work with."""
+"""The objects that all routes share."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from shoal.frontier.port import Frontier
 from shoal.insight.advise.wanted import WantedWorkers
 from shoal.results.port import Results
 from shoal.web.access import Access, Role
-from shoal.web.connections import AtOnce
+from shoal.web.connections import ConcurrencyLimit
 from shoal.web.sampler import Sampler
 
 MAX_EXPORTS = 8
-"""Each is a file on this machine's disk until its client has it."""
+"""Exports at the same time. Each is a file on this machine's disk until its client has it."""
 EXPORTS_MADE = 2
+"""Exports whose files are being written at the same time. The others wait for their turn."""
 MAX_SEEDINGS = 16
 
 
 class Context:
-    """The stores, who asks them now and then, and who is let in."""
+    """The stores, cached queries, access control and limits that handlers of routes use."""
 
     def __init__(
         self, *, frontier: Frontier, results: Results, access: Access, prefix: str, folder: Path
@@ -33,17 +34,17 @@ class Context:
         self.access = access
         self.prefix = prefix
         self.folder = folder
-        """Where shoal.toml is."""
+        """The folder of shoal.toml."""
         self.sampler = Sampler(frontier)
         self.wanted = WantedWorkers(frontier)
-        self.exports = AtOnce(MAX_EXPORTS, "exports")
+        self.exports = ConcurrencyLimit(MAX_EXPORTS, "exports")
         self.making_exports = asyncio.Semaphore(EXPORTS_MADE)
-        self.seedings = AtOnce(MAX_SEEDINGS, "streams of seeds")
+        self.seedings = ConcurrencyLimit(MAX_SEEDINGS, "streams of seeds")
         self.check_token: Callable[[web.Request, str], Role] = _nobody
-        """Tells the role of a token; wrong ones are counted. Raises Problem."""
+        """Returns a token's role, and counts wrong tokens. Raises Problem. Set by the server."""
 
     def url(self, *parts: str, query: Mapping[str, str] | None = None) -> str:
-        """An address of ours: each part is one step of the path, whatever is in it."""
+        """A path on this server. Each part becomes one quoted segment, whatever it contains."""
         steps = "".join(f"/{quote(part, safe='')}" for part in parts) or "/"
         asked = "&".join(f"{name}={quote(value, safe='')}" for name, value in (query or {}).items())
         return f"{self.prefix}{steps}{'?' if asked else ''}{asked}"

@@ -1,4 +1,4 @@
-"""Where a list goes on, as a word that means nothing to who gets it."""
+"""Encodes places in lists as opaque cursors, with which clients ask for the next page."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ _PLACE = struct.Struct(">d8s")
 
 
 class Place(NamedTuple):
-    """A place in a list that is in the order of moments: then, and what tells apart what happened
-    at one of them."""
+    """A place in a list ordered by time: the time, and a key that orders entries of equal time."""
 
     at: float
     key: bytes
 
 
 def cursor_after(place: bytes) -> str:
-    """The cursor of what comes after a place."""
+    """The cursor of the page that begins after a place."""
     return urlsafe_b64encode(_VERSION + place).decode().rstrip("=")
 
 
 def place_of(cursor: str | None) -> bytes | None:
-    """The place that a cursor stands for. Raises Problem."""
+    """The place that a cursor encodes; None without one. Raises Problem if it is not valid."""
     if cursor is None:
         return None
     try:
@@ -40,12 +39,12 @@ def place_of(cursor: str | None) -> bytes | None:
 
 
 def cursor_at(place: tuple[float, bytes]) -> str:
-    """The cursor of what comes after a place in the order of moments."""
+    """The cursor of the page that begins after a place in a list ordered by time."""
     return cursor_after(_PLACE.pack(*place))
 
 
 def place_at(cursor: str | None) -> Place | None:
-    """The place that such a cursor stands for. Raises Problem."""
+    """The place that a cursor of `cursor_at` encodes. Raises Problem if it is not valid."""
     packed = place_of(cursor)
     if packed is None:
         return None
@@ -55,5 +54,5 @@ def place_at(cursor: str | None) -> Place | None:
 
 
 def bad_cursor() -> Problem:
-    """What is wrong with a cursor that nobody has given out here."""
+    """The problem of a cursor that this server cannot have issued."""
     return Problem(400, "cursor: not one that was given out here")

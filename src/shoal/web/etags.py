@@ -1,4 +1,4 @@
-"""Answers that are only sent if they are new."""
+"""Sends answers only if the client does not have them already (ETag)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from aiohttp import web
 
 
 def with_etag(request: web.Request, body: bytes) -> web.Response:
-    """JSON, or 304 for who has it already."""
+    """The body as JSON, or 304 if the client has it already."""
     tag = blake2b(body, digest_size=12).hexdigest()
     headers = {"ETag": f'"{tag}"', "Cache-Control": "no-cache"}
     if any(_is_same(known.value, tag) for known in request.if_none_match or ()):
@@ -17,6 +17,6 @@ def with_etag(request: web.Request, body: bytes) -> web.Response:
 
 
 def _is_same(known: str, tag: str) -> bool:
-    """Whether a client has what this tag stands for. Proxies that compress make `W/"tag"` or
-    `"tag-gzip"` of it."""
+    """Whether a client's tag means the same body. Proxies that compress turn `"tag"` into
+    `W/"tag"` or `"tag-gzip"`."""
     return known == "*" or known.partition("-")[0] == tag

@@ -1,4 +1,4 @@
-"""What every request passes, and what every answer has: names, tokens, roles, limits, headers."""
+"""Checks every request (host name, role, origin, time limits) and sets every answer's headers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ POLICY = (
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
-    # Not no-referrer: with that, browsers send a form's Origin as null.
+    # With no-referrer, browsers would send `Origin: null` with forms.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
@@ -39,19 +39,19 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 ShowProblem = Callable[[web.Request, Problem], web.StreamResponse]
 
 ROLE: web.RequestKey[Role] = web.RequestKey("role", Role)
-"""Who asks."""
+"""The role of the client."""
 
 log = logging.getLogger("shoal")
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """For every answer, whoever made it."""
+    """Add the security headers to an answer. Called for every answer, whatever created it."""
     response.headers.update(HEADERS)
     response.headers.setdefault("Cache-Control", "no-store")
 
 
 class Guard:
-    """Lets in who may come in, and turns errors into answers."""
+    """Refuses requests that are not allowed, and turns errors into answers."""
 
     def __init__(self, access: Access, names: HostNames, show: ShowProblem) -> None:
         self._access = access
@@ -60,7 +60,7 @@ class Guard:
         self._show = show
 
     def middleware(self) -> Middleware:
-        """As aiohttp wants it."""
+        """The guard as a middleware of aiohttp."""
 
         @web.middleware
         async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -82,14 +82,14 @@ class Guard:
             raise Problem(421, f"not served here: {request.host!r} (see --allow-host)")
         route = request.match_info.route
         declared: Route | None = getattr(route, ROUTE, None)
-        if declared is None:  # No such address, or not with this method.
+        if declared is None:  # A static file, or a path or method that does not exist.
             return await handler(request)
         if not declared.is_public:
             self._check_role(request, declared)
         if request.method not in SAFE:
             self._check_origin(request)
-        elif _is_fetched_elsewhere(request):
-            raise Problem(403, "not for pages of others")
+        elif _is_from_another_site(request):
+            raise Problem(403, "refused: a page of another site sent this request")
         _check_encoding(request)
         if not declared.takes_lines:
             await read_body(request)
@@ -114,12 +114,12 @@ class Guard:
         return self._access.role_of_cookie(request.cookies.get(COOKIE, ""), time.time())
 
     def checked_token(self, request: web.Request, given: str) -> Role:
-        """The role of a token that somebody sent. Raises Problem: it is wrong, or it is one of too
-        many from there."""
+        """The role of a token that a client sent. Raises Problem if it is wrong, or if too many
+        wrong ones came from the client's address."""
         address, now = request.remote or "", time.monotonic()
         if wait_s := self._wrong.wait_s(address, now):
-            told = {"Retry-After": str(int(wait_s) + 1)}
-            raise Problem(429, "too many wrong tokens from there", headers=told)
+            headers = {"Retry-After": str(int(wait_s) + 1)}
+            raise Problem(429, "too many wrong tokens from your address", headers=headers)
         role = self._access.role_of_token(given)
         if role is None:
             self._wrong.note(address, now)
@@ -128,29 +128,34 @@ class Guard:
         return role
 
     def _check_origin(self, request: web.Request) -> None:
-        """Whether a request that changes something was meant: a page elsewhere can have a browser
-        send one, with our cookie or from this very machine, but not with a header of its choice."""
+        """Refuse a change that a page of another site may have triggered. Raises Problem.
+
+        Such a page can make a browser send a request, with this server's cookie or from this
+        machine, but not with a header of its choice. So an Authorization header is proof enough.
+        """
         if bearer_of(request) is not None:
             return
         site = request.headers.get("Sec-Fetch-Site")
         if site in ("same-origin", "none"):
             return
-        # Browsers say nothing of the site where a server on the network has no TLS.
-        if site is None and _is_own(request):
+        # Browsers omit Sec-Fetch-Site if the server is not local and has no TLS.
+        if site is None and _is_same_origin(request):
             return
         what = "any word" if self._access.is_open else "a token"
-        raise Problem(403, f"not from a page of ours; programs send Authorization: Bearer {what}")
+        raise Problem(
+            403, f"not sent by a page of this server; programs send Authorization: Bearer {what}"
+        )
 
 
 def _check_encoding(request: web.Request) -> None:
     encodings = request.headers.getall("Content-Encoding", [])
     if request.can_read_body and any(each.strip().lower() != "identity" for each in encodings):
-        told = {"Accept-Encoding": "identity"}
-        raise Problem(415, "send the body without Content-Encoding", headers=told)
+        headers = {"Accept-Encoding": "identity"}
+        raise Problem(415, "send the body without Content-Encoding", headers=headers)
 
 
 async def read_body(request: web.Request) -> None:
-    """Have the whole body here: those who answer find it there. Raises Problem."""
+    """Read the whole body, which aiohttp keeps for the handler. Raises Problem."""
     if not request.can_read_body:
         return
     if request.content_type.startswith("multipart/"):
@@ -162,12 +167,13 @@ async def read_body(request: web.Request) -> None:
                 await request.read()
     except TimeoutError:
         raise Problem(408, f"the body took longer than {BODY_WITHIN_S:.0f} s") from None
-    connection.has_all()
+    connection.request_complete()
 
 
-def _is_fetched_elsewhere(request: web.Request) -> bool:
-    """Whether a page of another origin asks for something. It could not read it, but have us make
-    it: files of items, for instance. Links that people click are fine."""
+def _is_from_another_site(request: web.Request) -> bool:
+    """Whether a page of another origin made the browser send this request. That page could not read
+    the answer, but it could make the server work, for instance export items. Links that people
+    click are allowed."""
     asked = request.headers
     if asked.get("Sec-Fetch-Site", "none") in ("same-origin", "none"):
         return False
@@ -175,11 +181,11 @@ def _is_fetched_elsewhere(request: web.Request) -> bool:
 
 
 def bearer_of(request: web.Request) -> str | None:
-    """The token of a program. None: it sent none."""
+    """The token in the Authorization header. None: there is none."""
     scheme, _, given = request.headers.get("Authorization", "").partition(" ")
     return given.strip() if scheme.lower() == "bearer" and given.strip() else None
 
 
-def _is_own(request: web.Request) -> bool:
+def _is_same_origin(request: web.Request) -> bool:
     origin = urlsplit(request.headers.get("Origin", ""))
     return origin.scheme in ("http", "https") and origin.netloc.lower() == request.host.lower()

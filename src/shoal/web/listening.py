@@ -1,4 +1,4 @@
-"""Where the server listens, and by which names it may be asked for."""
+"""Parses the address to listen on, and checks the host names that requests use."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Listen(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """As in a URL."""
+        """HOST:PORT, as in a URL."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def listen_of(text: str) -> Listen:
-    """The address that `HOST:PORT` means. Raises ConfigError."""
+    """Parse `HOST:PORT`. Raises ConfigError."""
     found = _is_listen(text)
     if found is None or int(found[3]) > 65_535:
         raise ConfigError(
@@ -43,7 +43,7 @@ def listen_of(text: str) -> Listen:
 
 
 def prefix_of(text: str) -> str:
-    """The path below which everything is: empty, or `/x`. Raises ConfigError."""
+    """The path below which all routes are: empty, or like `/x`. Raises ConfigError."""
     prefix = text.rstrip("/")
     if not _is_prefix(prefix):
         raise ConfigError(f"--prefix {text!r}: write a path, for instance /shoal")
@@ -51,7 +51,7 @@ def prefix_of(text: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or an address is that of this machine, and no other can mean it."""
+    """Whether a name or an address always means this machine."""
     if host == "localhost":
         return True
     address = _address(host)
@@ -59,18 +59,18 @@ def is_loopback(host: str) -> bool:
 
 
 class HostNames:
-    """The names by which the server may be asked for.
+    """The host names that requests may use for this server.
 
-    A page elsewhere can have its name point to us (DNS rebinding): to the browser it then is of one
-    origin with us. Addresses cannot be made to point elsewhere, so they are all allowed; names only
-    if somebody here has said so.
+    A hostile site can let its own name resolve to this server (DNS rebinding). To the browser, its
+    pages then have the same origin as the dashboard. So names are allowed only if they are
+    configured. Addresses are always allowed: nobody can redirect them.
     """
 
     def __init__(self, listen: Listen, allowed: Sequence[str]) -> None:
         self._names = {"localhost", listen.host.lower(), *(name.lower() for name in allowed)}
 
     def __contains__(self, header: object) -> bool:
-        """Whether a Host header names us."""
+        """Whether a Host header names this server."""
         if not isinstance(header, str):
             return False
         name = _without_port(header.lower())

@@ -1,4 +1,4 @@
-"""Errors as programs get them: RFC 9457 problems."""
+"""Errors as answers: problem details as RFC 9457 defines them."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ RETRY_AFTER_S = 2
 
 
 class ProblemDetails(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What is wrong with a request, or with us."""
+    """What is wrong with a request, or with the server."""
 
     status: int
     title: str
     detail: str = ""
     type: str = "about:blank"
     errors: list[LineError] = []
-    """Of seeds: what is wrong with which of them."""
+    """What is wrong with which line of a request's seeds."""
     bad: int = 0
-    """Of seeds: how many were wrong. Only the first are named."""
+    """How many seeds were wrong. Only the first are in `errors`."""
 
 
 class LineError(msgspec.Struct):
-    """What is wrong with a line of seeds."""
+    """A line of seeds, and what is wrong with it."""
 
     line: int
     detail: str
 
 
 class Problem(Exception):
-    """An answer that is an error."""
+    """An error that becomes the answer to a request."""
 
     def __init__(self, status: int, detail: str = "", **more: Any) -> None:
         super().__init__(detail)
@@ -47,7 +47,7 @@ class Problem(Exception):
 
 
 def problem_of(error: Exception) -> Problem:
-    """The problem that an error is."""
+    """The problem that answers a request in which `error` was raised."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, web.HTTPException):
@@ -65,16 +65,16 @@ def problem_of(error: Exception) -> Problem:
         return Problem(504, "it took too long")
     if isinstance(error, ShoalError):
         return Problem(500, str(error))
-    return Problem(500, "a fault of ours: the log of `shoal serve` has it")
+    return Problem(500, "internal error: see the log of `shoal serve`")
 
 
 def encoded(details: ProblemDetails) -> bytes:
-    """As JSON."""
+    """The details as JSON."""
     return msgspec.json.encode(details)
 
 
 def problem_response(problem: Problem) -> web.Response:
-    """A problem as an answer."""
+    """The answer, as JSON, for a problem."""
     return web.Response(
         body=encoded(problem.details),
         status=problem.status,

@@ -1,4 +1,4 @@
-"""One table of routes: the server is made from it, and so is the description of the API."""
+"""Declares routes. The server and the description of the API are both made from these tables."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ Answering = Callable[[Context, web.Request], Awaitable[web.StreamResponse]]
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
-    """An address, what it does and who may ask for it."""
+    """A method and path, the handler that answers it, and what it takes and returns."""
 
     method: str
     path: str
     answer: Answering
     summary: str = ""
     query: Any = None
-    """The type of what may stand behind the question mark."""
+    """The type of the query parameters."""
     body: Any = None
     """The type of the body, as JSON."""
     gives: Any = None
     """The type of the answer, as JSON."""
     gives_media: tuple[str, ...] = ("application/json",)
-    """What kinds of files the answer may be."""
+    """The media types that the answer may have."""
     status: int = 200
-    """Of an answer that is no problem."""
+    """The status of a successful answer."""
     takes_lines: bool = False
-    """Whether the body may be a stream of lines instead."""
+    """Whether the body may also be a stream of lines."""
     is_public: bool = False
     """Whether no token is needed."""
     is_endless: bool = False
-    """Whether it may take as long as it takes, because a stream goes in or out."""
+    """Whether the answer has no time limit, because it streams or may have much to do."""
 
     @property
     def role(self) -> Role:
-        """Who may: to look, anybody who is let in; to change something, an admin."""
+        """The role that is needed: READ for a GET, ADMIN for a change."""
         return Role.READ if self.method == "GET" else Role.ADMIN
 
 
 def add_routes(app: web.Application, context: Context, routes: Sequence[Route]) -> None:
-    """Add routes to a server, below its prefix."""
+    """Add routes to a server, below its prefix. A GET route answers HEAD, too."""
     for route in routes:
         for method in ("GET", "HEAD") if route.method == "GET" else (route.method,):
             path, handler = context.prefix + _matching(route.path), _handler(context, route)
@@ -61,7 +61,8 @@ def add_routes(app: web.Application, context: Context, routes: Sequence[Route]) 
 
 
 def _matching(path: str) -> str:
-    """As the router wants it. By itself it takes no braces, which a crawl's name may have."""
+    """The path as a pattern of aiohttp. Its `{name}` would not match braces, which names of crawls
+    may contain."""
     return re.sub(r"{(\w+)}", r"{\1:[^/]+}", path)
 
 
@@ -73,7 +74,7 @@ def _handler(context: Context, route: Route) -> Callable[[web.Request], Awaitabl
 
     async def change(request: web.Request) -> web.StreamResponse:
         if is_api:
-            await _check_nothing_more(route, request)
+            await _check_no_ignored_input(route, request)
         try:
             return await route.answer(context, request)
         finally:
@@ -82,17 +83,18 @@ def _handler(context: Context, route: Route) -> Callable[[web.Request], Awaitabl
     return handle if route.role is Role.READ else change
 
 
-async def _check_nothing_more(route: Route, request: web.Request) -> None:
-    """Who says more than is heard means something else: only a dry run, for instance."""
+async def _check_no_ignored_input(route: Route, request: web.Request) -> None:
+    """Refuse input that the route would ignore: its sender expects it to matter, for instance a
+    `dry_run` in the query. Raises Problem."""
     if request.query:
         more = "; its fields go into the body" if route.body else ""
-        raise Problem(400, f"query: there is none here{more}")
+        raise Problem(400, f"query: this request takes none{more}")
     if route.body is None and (await request.read()).strip() not in (b"", b"{}"):
-        raise Problem(400, "body: there is none here")
+        raise Problem(400, "body: this request takes none")
 
 
 def query_of(request: web.Request, form: type[T]) -> T:
-    """What stands behind the question mark. Raises Problem."""
+    """The query parameters. Raises Problem if they are not valid."""
     try:
         return msgspec.convert(dict(request.query), form, strict=False)
     except (msgspec.ValidationError, ConfigError) as error:
@@ -100,7 +102,7 @@ def query_of(request: web.Request, form: type[T]) -> T:
 
 
 async def body_of(request: web.Request, form: type[T]) -> T:
-    """The body, which is JSON. Raises Problem."""
+    """The body, decoded from JSON. Raises Problem if it is not valid."""
     if request.content_type != "application/json":
         raise Problem(415, "send application/json")
     try:

@@ -1,8 +1,9 @@
-"""Asks the frontier for those who look: at most once a second for each question, and not at all
-while nobody looks. Who asks meanwhile gets the answer that is there, or the one that is coming.
+"""Asks the frontier on behalf of all clients: each question at most once a second.
 
-A question that takes long is asked less often: however many crawls there are, most of the time the
-frontier is left to those who work."""
+Clients that ask meanwhile share the last answer, or the one that is under way. Without clients the
+frontier is not asked at all. A slow question is asked less often, so that however many crawls there
+are, most of the frontier's time is left to workers.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +16,19 @@ from typing import Any, TypeVar
 from shoal.frontier.port import QueriesAndNotes
 from shoal.frontier.values import Stats
 from shoal.insight.status import Snapshot, snapshot
-from shoal.web.course import Courses
+from shoal.web.recent_speeds import RecentSpeeds
 
 FRESH_S = 1.0
-REST = 4
-"""An answer is kept for so many times what it took to get it."""
-LONGEST_REST_S = 30.0
+KEPT_FACTOR = 4
+"""An answer that took t seconds to get is kept for `KEPT_FACTOR` * t, at most `MAX_KEPT_S`."""
+MAX_KEPT_S = 30.0
 ANSWERS_KEPT = 500
 
 T = TypeVar("T")
 
 
 class _Answer:
-    """An answer that is there, or is coming."""
+    """An answer that has arrived, or is under way."""
 
     def __init__(
         self, coming: asyncio.Task[Any], fresh_s: float, clock: Callable[[], float]
@@ -36,24 +37,25 @@ class _Answer:
         self._clock = clock
         self._asked_at = clock()
         self._fresh_until = self._asked_at + fresh_s
-        coming.add_done_callback(self._came)
+        coming.add_done_callback(self._arrived)
 
     @property
     def is_fresh(self) -> bool:
-        """Whether nobody has to ask again yet."""
+        """Whether the answer may be used: it is under way, or recent enough."""
         return not self.coming.done() or self._clock() < self._fresh_until
 
-    def _came(self, task: asyncio.Task[Any]) -> None:
+    def _arrived(self, task: asyncio.Task[Any]) -> None:
         now = self._clock()
-        if task.cancelled() or task.exception() is not None:  # Nobody may be left to hear of it.
+        # Calling exception() also keeps asyncio from logging it, if every client has left.
+        if task.cancelled() or task.exception() is not None:
             self._fresh_until = now + FRESH_S
         else:
-            rest_s = min(REST * (now - self._asked_at), LONGEST_REST_S)
+            rest_s = min(KEPT_FACTOR * (now - self._asked_at), MAX_KEPT_S)
             self._fresh_until = max(self._fresh_until, now + rest_s)
 
 
 class Sampler:
-    """Answers that all who look share."""
+    """Caches answers of the frontier, which all clients share."""
 
     def __init__(
         self, frontier: QueriesAndNotes, clock: Callable[[], float] = time.monotonic
@@ -61,13 +63,13 @@ class Sampler:
         self._frontier = frontier
         self._clock = clock
         self._answers: OrderedDict[Hashable, _Answer] = OrderedDict()
-        self.courses = Courses()
+        self.speeds = RecentSpeeds()
 
     async def ask(
         self, question: Hashable, look: Callable[[], Awaitable[T]], fresh_s: float = FRESH_S
     ) -> T:
-        """The answer to a question, as old as `fresh_s` at most if it is quick to get. What it
-        raises is shared, too."""
+        """The answer to a question. It is at most `fresh_s` old, unless it is slow to get: see
+        `KEPT_FACTOR`. Errors are shared, too."""
         known = self._answers.get(question)
         if known is None or not known.is_fresh:
             known = _Answer(asyncio.ensure_future(_called(look)), fresh_s, self._clock)
@@ -75,12 +77,12 @@ class Sampler:
             self._answers.move_to_end(question)
             while len(self._answers) > ANSWERS_KEPT:
                 self._answers.popitem(last=False)
-        # Who asked first may go away; the others still want to know.
+        # The client that asked first may disconnect, while others still wait for the answer.
         answer: T = await asyncio.shield(known.coming)
         return answer
 
     def forget(self) -> None:
-        """Somebody has changed something, and wants to see that it is so."""
+        """Drop all answers, because something was changed and the client wants to see that."""
         self._answers.clear()
 
     async def crawls(self) -> list[Stats]:
@@ -96,13 +98,13 @@ class Sampler:
         now = time.time()
         for stats in crawls:
             if stats.state.live:
-                self.courses.note(stats, now)
+                self.speeds.note(stats, now)
         return crawls
 
     async def _crawl(self, name: str) -> Snapshot:
         now = time.time()
         seen = await snapshot(self._frontier, name, now)
-        self.courses.note(seen.stats, now)
+        self.speeds.note(seen.stats, now)
         return seen
 
 

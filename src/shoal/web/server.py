@@ -1,4 +1,4 @@
-"""The web as a service: it listens until it is told to stop."""
+"""The web server as a service: listens until it is told to stop."""
 
 from __future__ import annotations
 
@@ -28,32 +28,34 @@ from shoal.web.routes import MAX_BODY_BYTES, Route, add_routes
 from shoal.web.screens import SCREENS, Pages
 
 SHUTDOWN_S = 3.0
-"""What is under way when we stop has so long to end."""
+"""How long requests under way have to end when the server stops."""
 BACKLOG = 1024
-"""Connections that the system has for us: who comes while many come need not knock twice."""
+"""Connections that the system queues before they are accepted. With a short queue, clients in a
+burst would have to try again."""
 
 log = logging.getLogger("shoal")
 _of_http = logging.getLogger("shoal.http")
 _of_http.setLevel(logging.CRITICAL)
-"""What comes over the wire and is no HTTP would fill the log with tracebacks."""
+"""Silenced, because aiohttp logs a traceback for all input that is not valid HTTP."""
 
 
 class WebOptions(msgspec.Struct, kw_only=True):
-    """What the command line says of the web."""
+    """The options of `shoal serve` for the web server."""
 
     listen: str | None = None
-    """None: the default, and if that is taken, nothing."""
+    """None: the default address, or if that is taken, none at all."""
     token_file: Path | None = None
     prefix: str = ""
     allow_hosts: Sequence[str] = ()
 
 
 class WebServer:
-    """Serves the API and the dashboard of one frontier. It has connections of its own: what people
-    ask never stands in the way of what a coordinator does."""
+    """Serves the API and the dashboard of one frontier. It opens its own connections to the stores,
+    so that requests never delay the coordinator."""
 
     def __init__(self, settings: Settings, options: WebOptions, more: Sequence[Route] = ()) -> None:
-        """`more` are routes of other services. Raises ConfigError."""
+        """`more` are routes of other services. Raises ConfigError for wrong options or tokens, and
+        if others could reach the server without a token."""
         self._settings = settings
         self._is_asked_for = options.listen is not None
         self._listen = listen_of(options.listen or DEFAULT_LISTEN)
@@ -69,11 +71,11 @@ class WebServer:
             )
 
     def drain(self) -> None:
-        """Stop listening, let answers that are under way end, and stop."""
+        """Stop listening, let answers under way end, and stop."""
         self._stopping.set()
 
     async def run(self) -> None:
-        """Serve until told to stop. Raises ConfigError."""
+        """Serve until told to stop. Raises ConfigError if the given address cannot be used."""
         async with stores_at(self._settings, archive=False, check=False) as stores:
             runner = web.AppRunner(
                 self._app(stores.frontier, stores.results),
@@ -104,7 +106,7 @@ class WebServer:
             why = f"cannot listen on {listen.shown}: {_reason(error)}"
             if self._is_asked_for:
                 raise ConfigError(why) from None
-            # Most likely another coordinator on this machine has it: schedules still need us.
+            # Most likely another coordinator on this machine has it. Schedules still need this one.
             log.warning("%s; no dashboard and no API here (see --listen)", why)
             return None
 
@@ -139,9 +141,9 @@ class WebServer:
 
 
 def _reason(error: OSError | UnicodeError) -> str:
-    """Why an address is none to listen on. The system's own words: others repeat the address."""
+    """Why an address cannot be listened on, in the system's words: asyncio repeats the address."""
     if isinstance(error, UnicodeError):
         return "that is no host name"
-    if error.errno is None or error.errno < 0:  # Resolvers have numbers and words of their own.
+    if error.errno is None or error.errno < 0:  # Errors of name resolution, with their own words.
         return error.strerror or str(error)
     return os.strerror(error.errno)

@@ -1,4 +1,4 @@
-"""Charts as paths, and the courses they show."""
+"""Charts as paths, and the speeds they show."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from shoal.config import Rules
 from shoal.frontier.values import CrawlState, Stats
 from shoal.web import charts
-from shoal.web.course import CRAWLS_KEPT, KEPT_S, Courses
+from shoal.web.recent_speeds import CRAWLS_KEPT, KEPT_S, RecentSpeeds
 
 
 @pytest.mark.parametrize(
@@ -41,29 +41,29 @@ def stats(crawl: str = "shop", done: int = 0) -> Stats:
 
 
 def test_speeds_are_those_between_looks() -> None:
-    courses = Courses()
+    speeds = RecentSpeeds()
     for at, done in ((0.0, 0), (0.5, 3), (10.0, 20), (20.0, 50)):
-        courses.note(stats(done=done), 1000.0 + at)
+        speeds.note(stats(done=done), 1000.0 + at)
 
-    assert [speed.pages_per_s for speed in courses.of("shop")] == [2.0, 3.0]
-    assert courses.of("other") == []
+    assert [speed.pages_per_s for speed in speeds.of("shop")] == [2.0, 3.0]
+    assert speeds.of("other") == []
 
 
 def test_a_crawl_that_was_started_over_begins_anew() -> None:
-    courses = Courses()
-    courses.note(stats(done=100), 1000.0)
-    courses.note(stats(done=1), 1010.0)
-    courses.note(stats(done=11), 1020.0)
+    speeds = RecentSpeeds()
+    speeds.note(stats(done=100), 1000.0)
+    speeds.note(stats(done=1), 1010.0)
+    speeds.note(stats(done=11), 1020.0)
 
-    assert [speed.pages_per_s for speed in courses.of("shop")] == [1.0]
+    assert [speed.pages_per_s for speed in speeds.of("shop")] == [1.0]
 
 
 def test_what_nobody_looks_at_is_forgotten() -> None:
-    courses = Courses()
+    speeds = RecentSpeeds()
     for number in range(2 * CRAWLS_KEPT):
-        courses.note(stats(f"crawl {number}"), 1000.0)
+        speeds.note(stats(f"crawl {number}"), 1000.0)
     for at in range(int(2 * KEPT_S)):
-        courses.note(stats(), 2000.0 + 2 * at)
+        speeds.note(stats(), 2000.0 + 2 * at)
 
-    assert len(courses._courses) == CRAWLS_KEPT
-    assert len(courses.of("shop")) < KEPT_S / 2
+    assert len(speeds._samples) == CRAWLS_KEPT
+    assert len(speeds.of("shop")) < KEPT_S / 2

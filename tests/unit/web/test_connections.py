@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from shoal.web import connections
-from shoal.web.connections import AtOnce, Connections, connection_of
+from shoal.web.connections import ConcurrencyLimit, Connections, connection_of
 from shoal.web.problems import Problem
 from support.until import LIMIT_S, in_time, until
 
@@ -234,10 +234,14 @@ async def test_what_is_no_request_gets_our_headers() -> None:
         assert b"Server: shoal" in told
 
 
-def test_so_many_at_once() -> None:
-    at_once = AtOnce(1, "exports")
-    with at_once.one(), pytest.raises(Problem, match="1 exports under way") as told, at_once.one():
+def test_further_ones_fail_at_once() -> None:
+    limit = ConcurrencyLimit(1, "exports")
+    with (
+        limit.entered(),
+        pytest.raises(Problem, match="1 exports under way") as told,
+        limit.entered(),
+    ):
         pass
     assert told.value.status == 503
-    with at_once.one():
+    with limit.entered():
         pass

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from shoal.errors import StorageBusy
-from shoal.web.sampler import ANSWERS_KEPT, FRESH_S, LONGEST_REST_S, REST, Sampler
+from shoal.web.sampler import ANSWERS_KEPT, FRESH_S, KEPT_FACTOR, MAX_KEPT_S, Sampler
 from support.frontiers import FakeClock
 from support.until import in_time
 
@@ -81,11 +81,11 @@ async def asked_after(sampler: Sampler, clock: FakeClock, took_s: float, rest_s:
 
 
 async def test_what_takes_long_is_asked_less_often(sampler: Sampler, clock: FakeClock) -> None:
-    assert not await asked_after(sampler, clock, took_s=3.0, rest_s=REST * 3.0 - 0.1)
+    assert not await asked_after(sampler, clock, took_s=3.0, rest_s=KEPT_FACTOR * 3.0 - 0.1)
     sampler.forget()
-    assert await asked_after(sampler, clock, took_s=3.0, rest_s=REST * 3.0)
+    assert await asked_after(sampler, clock, took_s=3.0, rest_s=KEPT_FACTOR * 3.0)
     sampler.forget()
-    assert await asked_after(sampler, clock, took_s=60.0, rest_s=LONGEST_REST_S)
+    assert await asked_after(sampler, clock, took_s=60.0, rest_s=MAX_KEPT_S)
 
 
 async def test_what_failed_is_asked_again_soon_however_long_it_took(

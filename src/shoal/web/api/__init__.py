@@ -1,8 +1,18 @@
-"""API v1: what programs ask. Its table of routes."""
+"""API v1, for programs: the table of all its routes."""
 
 from __future__ import annotations
 
-from shoal.web.api import crawls, dead, events, export, health, openapi, schedules, seeds, watching
+from shoal.web.api import (
+    crawls,
+    dead,
+    events,
+    export,
+    health,
+    monitoring,
+    openapi,
+    schedules,
+    seeds,
+)
 from shoal.web.routes import Route
 
 API: tuple[Route, ...] = (
@@ -13,6 +23,6 @@ API: tuple[Route, ...] = (
     *events.ROUTES,
     *export.ROUTES,
     *schedules.ROUTES,
-    *watching.ROUTES,
+    *monitoring.ROUTES,
     *openapi.ROUTES,
 )

@@ -1,4 +1,4 @@
-"""Crawls: how they stand, and steering them."""
+"""Answers questions about crawls, and pauses, resumes, cancels and forgets them."""
 
 from __future__ import annotations
 
@@ -25,42 +25,42 @@ Limit = Annotated[int, Meta(ge=1, le=1000)]
 
 
 class CrawlsQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """Which crawls."""
+    """Which crawls to list."""
 
     state: CrawlState | None = None
     q: Annotated[str, Meta(max_length=200)] = ""
-    """Only those whose name has this in it."""
+    """Only crawls whose names contain this."""
     limit: Limit = 1000
 
 
 class HostsQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """Which hosts."""
+    """Which hosts to list first, and how many."""
 
     order: HostOrder = HostOrder.BUSIEST
     limit: Limit = 100
 
 
 class LimitQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """How many."""
+    """How many to list."""
 
     limit: Limit = 100
 
 
 class ExplainQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """Which URL, and as whom."""
+    """Which URL to explain, and in which session."""
 
     url: Annotated[str, Meta(min_length=1, max_length=8000)]
     session: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
 
 
 class HistoryQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """How far back."""
+    """How far back the history goes."""
 
     span: Literal["15m", "1h", "24h"] = "1h"
 
 
 class NoQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """Nothing."""
+    """No parameters."""
 
 
 async def list_crawls(context: Context, request: web.Request) -> web.StreamResponse:
@@ -82,7 +82,7 @@ async def get_crawl(context: Context, request: web.Request) -> web.StreamRespons
 
 
 async def get_snapshot(context: Context, request: web.Request) -> web.StreamResponse:
-    """A crawl with its workers and hosts: what `shoal status --json` says."""
+    """A crawl with its workers and hosts, as in `shoal status --json`."""
     crawl = crawl_of(request)
 
     async def look() -> bytes:
@@ -93,7 +93,7 @@ async def get_snapshot(context: Context, request: web.Request) -> web.StreamResp
 
 
 async def get_history(context: Context, request: web.Request) -> web.StreamResponse:
-    """A point for each minute, as the leader has kept them."""
+    """A point for each minute, from the history that the leader keeps."""
     query, crawl = query_of(request, HistoryQuery), crawl_of(request)
     await context.frontier.stats(crawl)
     points = await history(context.frontier.notes, crawl, query.span, time.time())
@@ -112,7 +112,7 @@ async def forget(context: Context, request: web.Request) -> web.StreamResponse:
 
 
 def steering(action: Control) -> Any:
-    """What pauses, resumes or cancels."""
+    """The handler that pauses, resumes or cancels a crawl."""
 
     async def steer(context: Context, request: web.Request) -> web.StreamResponse:
         crawl = crawl_of(request)
@@ -122,7 +122,8 @@ def steering(action: Control) -> Any:
 
 
 async def control(context: Context, crawl: str, action: Control) -> CrawlState:
-    """Pause, resume or cancel. Raises Problem where that cannot be."""
+    """Pause, resume or cancel a crawl. Returns its new state. Raises Problem if its state does not
+    allow that."""
     await context.frontier.stats(crawl)
     try:
         state = await context.frontier.control(crawl, action)
@@ -133,21 +134,21 @@ async def control(context: Context, crawl: str, action: Control) -> CrawlState:
 
 
 async def list_hosts(context: Context, request: web.Request) -> web.StreamResponse:
-    """The first hosts in an order."""
+    """The first hosts in the order that was asked for."""
     query, crawl = query_of(request, HostsQuery), crawl_of(request)
     hosts = await context.frontier.hosts(crawl, query.limit, query.order)
     return json_response(Page(items=hosts_json(hosts), total=None))
 
 
 async def list_workers(context: Context, request: web.Request) -> web.StreamResponse:
-    """The workers that were heard of lately."""
+    """The workers that have recently sent a heartbeat."""
     query_of(request, NoQuery)
     workers = await context.frontier.workers(crawl_of(request))
     return json_response(Page(items=workers, total=len(workers)))
 
 
 async def list_active(context: Context, request: web.Request) -> web.StreamResponse:
-    """What is in the hands of workers."""
+    """The tasks that workers have leased."""
     query, crawl = query_of(request, LimitQuery), crawl_of(request)
     leased = await context.frontier.leased(crawl, query.limit)
     return json_response(Page(items=[leased_json(one) for one in leased], total=None))
@@ -156,14 +157,14 @@ async def list_active(context: Context, request: web.Request) -> web.StreamRespo
 async def explain_url(context: Context, request: web.Request) -> web.StreamResponse:
     """What became of a URL."""
     query = query_of(request, ExplainQuery)
-    told = await explain(
+    explanation = await explain(
         context.frontier, context.results, crawl_of(request), query.url, query.session
     )
-    return json_response(explanation_json(told))
+    return json_response(explanation_json(explanation))
 
 
 def crawl_of(request: web.Request) -> str:
-    """The crawl that the address names."""
+    """The crawl that the request's path names."""
     return request.match_info["crawl"]
 
 
@@ -199,9 +200,11 @@ ROUTES = (
         f"{CRAWL}/history", get_history, "A point for each minute", Page[ChartPoint], HistoryQuery
     ),
     _get(f"{CRAWL}/hosts", list_hosts, "The first hosts in an order", Page[HostForm], HostsQuery),
-    _get(f"{CRAWL}/workers", list_workers, "Workers that were heard of lately", Page[Pulse]),
     _get(
-        f"{CRAWL}/active", list_active, "What is in the hands of workers", Page[Leased], LimitQuery
+        f"{CRAWL}/workers", list_workers, "Workers that have sent a heartbeat lately", Page[Pulse]
+    ),
+    _get(
+        f"{CRAWL}/active", list_active, "Tasks that workers have leased", Page[Leased], LimitQuery
     ),
     _get(f"{CRAWL}/explain", explain_url, "What became of a URL", dict[str, Any], ExplainQuery),
 )

@@ -1,4 +1,4 @@
-"""Dead tasks: listing, retrying and purging them, by kind and host. The newest come first."""
+"""Lists, retries and purges dead tasks, by kind and host. The newest come first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Fingerprint = Annotated[str, Meta(pattern=f"^[0-9a-f]{{{2 * FINGERPRINT_BYTES}}}
 
 
 class DeadQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """Which dead tasks."""
+    """Which dead tasks to list."""
 
     kind: FailureKind | None = None
     host: HostName | None = None
@@ -35,17 +35,17 @@ class DeadQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class DeadOrder(msgspec.Struct, forbid_unknown_fields=True):
-    """Which dead tasks to retry or purge: those that fit all that is said. Nothing said: all."""
+    """Which dead tasks to retry or purge: those that match all given fields; all if none is."""
 
     kind: FailureKind | None = None
     host: HostName | None = None
     fingerprints: Annotated[list[Fingerprint], Meta(max_length=1000)] | None = None
     dry_run: bool = False
-    """Only say how many."""
+    """Whether to only count them."""
 
     @property
     def which(self) -> DeadFilter:
-        """As frontiers take it."""
+        """The same as a filter for the frontier."""
         named = self.fingerprints
         keys = None if named is None else [bytes.fromhex(one) for one in named]
         return DeadFilter(kind=self.kind, host=self.host, fingerprints=keys)
@@ -60,7 +60,7 @@ async def list_dead(context: Context, request: web.Request) -> web.StreamRespons
 
 
 async def dead_page(context: Context, crawl: str, query: DeadQuery) -> Page[Record]:
-    """A page of dead tasks. Raises Problem, UnknownCrawl."""
+    """A page of dead tasks, with their total number. Raises Problem, UnknownCrawl."""
     place = place_at(query.cursor)
     which = DeadFilter(kind=query.kind, host=query.host)
     found = await context.frontier.dead(crawl, query.limit + 1, place and DeadPlace(*place), which)
@@ -87,7 +87,7 @@ async def purge(context: Context, request: web.Request) -> web.StreamResponse:
 async def retry_these(
     context: Context, crawl: str, which: DeadFilter, *, dry_run: bool = False
 ) -> int:
-    """Retry dead tasks, and note that it was done. Returns how many."""
+    """Retry dead tasks and note that as an event of the crawl. Returns how many."""
     count = await context.frontier.retry_dead(crawl, which, dry_run=dry_run)
     if count and not dry_run:
         await note_event(
@@ -99,7 +99,7 @@ async def retry_these(
 async def purge_these(
     context: Context, crawl: str, which: DeadFilter, *, dry_run: bool = False
 ) -> int:
-    """Purge dead tasks, and note that it was done. Returns how many."""
+    """Purge dead tasks and note that as an event of the crawl. Returns how many."""
     count = await context.frontier.purge_dead(crawl, which, dry_run=dry_run)
     if count and not dry_run:
         await note_event(
@@ -109,7 +109,7 @@ async def purge_these(
 
 
 def _order(path: str, answer: Any, summary: str) -> Route:
-    # Of many, some at a time: that takes as long as it takes.
+    # Endless, because many tasks are moved in batches, which may take longer than other answers.
     return Route(
         method="POST", path=path, answer=answer, summary=summary, body=DeadOrder,
         gives=CountForm, is_endless=True,

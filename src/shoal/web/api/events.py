@@ -1,5 +1,7 @@
-"""What happened to a crawl: what people did, and what its own times, its runs and its alerts say.
-All of it is bounded, so there is no stream: who wants to know more asks again."""
+"""Lists what happened to a crawl: its start and end, its run, its alerts and what people did.
+
+The number of events is bounded, so there is no stream: clients poll the list.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,12 @@ from shoal.web.cursors import Place, cursor_at, place_at
 from shoal.web.routes import Route, json_response, query_of
 
 CLOCKS_S = 60.0
-"""What is older than the crawl by more than clocks differ was of an earlier one of its name."""
+"""How far clocks may differ. Events that are older than the crawl by more than this belong to an
+earlier crawl of the same name."""
 
 
 class EventsQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """Which events."""
+    """Which events to list."""
 
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
     cursor: Annotated[str, Meta(max_length=200)] | None = None
@@ -45,7 +48,7 @@ class EventForm(msgspec.Struct):
 
 
 async def list_events(context: Context, request: web.Request) -> web.StreamResponse:
-    """What happened, the newest first."""
+    """The events of a crawl, the newest first."""
     query, crawl = query_of(request, EventsQuery), crawl_of(request)
     after = place_at(query.cursor)
     events = await happened(context, crawl)
@@ -58,7 +61,7 @@ async def list_events(context: Context, request: web.Request) -> web.StreamRespo
 
 
 async def happened(context: Context, crawl: str) -> list[Event]:
-    """All that is known to have happened to a crawl, in no order. Raises UnknownCrawl."""
+    """All known events of a crawl, in no particular order. Raises UnknownCrawl."""
     stats, notes = await context.frontier.stats(crawl), context.frontier.notes
     noted = await events_of(notes, crawl)
     found = [
@@ -76,7 +79,8 @@ def _of_crawl(stats: Stats, noted: set[str]) -> Iterator[Event]:
     if stats.started_at is not None:
         yield Event(at=stats.started_at, event="crawl.started")
     ended = f"crawl.{stats.state}"
-    if stats.finished_at is not None and ended not in noted:  # Who cancelled it has noted that.
+    # A cancelled crawl has an event already: whoever cancelled it has noted that.
+    if stats.finished_at is not None and ended not in noted:
         yield Event(at=stats.finished_at, event=ended)
 
 
@@ -110,7 +114,7 @@ def _short(text: str) -> str:
 
 
 def _place(event: Event) -> Place:
-    """Its place in the list: the same for the same event."""
+    """The event's place in the list. Equal events have the same place."""
     return Place(event.at, blake2b(msgspec.json.encode(event), digest_size=8).digest())
 
 

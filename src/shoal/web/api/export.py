@@ -1,4 +1,4 @@
-"""Items: page by page, or all as a file."""
+"""Returns items, page by page or all as a file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MEDIA = {
     Format.PARQUET: "application/vnd.apache.parquet",
 }
 PAGE_BYTES = 4 * 1024 * 1024
-"""What a page has of items: it ends with the one that goes beyond this."""
+"""Size limit of a page. It ends with the item that exceeds this."""
 PLACE_BYTES = 8
 CHUNK_BYTES = 256 * 1024
 
@@ -42,7 +42,7 @@ Kind = Annotated[str, Meta(min_length=1, max_length=300)]
 
 
 class ItemsQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """Which items."""
+    """Which items to list."""
 
     kind: Kind | None = None
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
@@ -50,12 +50,12 @@ class ItemsQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ExportQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """Which items, and as what."""
+    """Which items to export, and in which format."""
 
     format: Format = Format.JSONL
     kind: Kind | None = None
     since: Annotated[str, Meta(max_length=40)] | None = None
-    """So long ago (15m, 12h, 7d), or an ISO date."""
+    """A time span back from now (15m, 12h, 7d), or an ISO date."""
     changed: bool = False
     gone: bool = False
 
@@ -63,16 +63,18 @@ class ExportQuery(msgspec.Struct, forbid_unknown_fields=True):
 async def list_items(context: Context, request: web.Request) -> web.StreamResponse:
     """Items in the order in which they were first stored."""
     query, crawl = query_of(request, ItemsQuery), crawl_of(request)
-    with _told_if_they_pass_through():
+    with _problem_if_not_queryable():
         page = await items_page(context, crawl, query)
     forms = [item_json(item) for item in page.items]
     return json_response(Page(items=forms, total=page.total, cursor=page.cursor))
 
 
 async def items_page(context: Context, crawl: str, query: ItemsQuery) -> Page[StoredItem]:
-    """A page of items; it has fewer than asked for if they are large. How many there are in all is
-    said with the first page: to count them takes longer than to read a page. Raises Problem,
-    UnknownCrawl, and ConfigError if results only pass through the store."""
+    """A page of items, with fewer than `query.limit` if they are large.
+
+    Only the first page has the total, because counting takes longer than reading a page. Raises
+    Problem, UnknownCrawl, and ConfigError if results only pass through the store.
+    """
     place = _place_of(query.cursor)
     page = Page[StoredItem](items=[])
     if query.cursor is None:
@@ -96,8 +98,8 @@ def _place_of(cursor: str | None) -> int:
 
 
 @contextmanager
-def _told_if_they_pass_through() -> Iterator[None]:
-    """Results that are only on their way to another store cannot be asked for here."""
+def _problem_if_not_queryable() -> Iterator[None]:
+    """Answer 501 for a store that cannot be queried, because it only passes results on."""
     try:
         yield
     except ConfigError as error:
@@ -107,19 +109,20 @@ def _told_if_they_pass_through() -> Iterator[None]:
 async def _count(context: Context, crawl: str, kind: str | None) -> int:
     counts = await context.results.count(crawl)
     if not counts:
-        await context.frontier.stats(crawl)  # A crawl may have no items, but it must be one.
+        await context.frontier.stats(crawl)  # Raises UnknownCrawl. A crawl may have no items.
     return sum(counts.values()) if kind is None else counts.get(kind, 0)
 
 
 async def export_items(context: Context, request: web.Request) -> web.StreamResponse:
-    """All items, as a file. It is made first and sent then: so it is whole, or there is a problem
-    in its place. A client that does not take it in time is cut off, as with any answer."""
+    """All items, as a file. It is written completely before it is sent, so that the client gets
+    either a whole file or a problem. A client that does not read it in time is cut off, as with any
+    answer."""
     query, crawl = query_of(request, ExportQuery), crawl_of(request)
     since = None if query.since is None else parse_since(query.since, time.time())
-    with _told_if_they_pass_through():
+    with _problem_if_not_queryable():
         await _count(context, crawl, query.kind)
     wanted = Wanted(query.kind, since, query.changed, query.gone)
-    with context.exports.one(), tempfile.TemporaryDirectory() as folder:
+    with context.exports.entered(), tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "items"
         async with context.making_exports:
             await export(context.results, crawl, file, query.format, wanted)
@@ -141,7 +144,7 @@ async def _sent(request: web.Request, file: Path, crawl: str, fmt: Format) -> we
 
 
 def _safe(name: str) -> str:
-    """A crawl's name as the name of a file."""
+    """A crawl's name as a file name: safe characters only, at most 80."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", name)[:80].lstrip(".") or "items"
 
 

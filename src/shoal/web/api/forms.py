@@ -1,5 +1,5 @@
-"""The forms of answers, for the description of the API: what insight/json.py makes. A test holds
-the answers of a server against them."""
+"""The types of answers, for the description of the API. insight/json.py makes most of the answers;
+a test compares them with these types."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ T = TypeVar("T")
 
 
 class Page(msgspec.Struct, Generic[T], kw_only=True):
-    """Some of a list."""
+    """A page of a list."""
 
     items: list[T]
     total: int | None = None
-    """How many there are in all, where that is known."""
+    """The length of the whole list, where that is known."""
     cursor: str | None = None
-    """Where the next page begins. None: there is none."""
+    """Where the next page begins. None: this is the last one."""
 
 
 class CrawlForm(Stats, kw_only=True):
@@ -91,14 +91,14 @@ class DeadForm(msgspec.Struct, kw_only=True):
 
 
 class CountForm(msgspec.Struct, kw_only=True):
-    """How many tasks it was, or with `dry_run` would be."""
+    """How many tasks were affected, or with `dry_run` would be."""
 
     count: int
     dry_run: bool
 
 
 class SeededForm(msgspec.Struct, kw_only=True):
-    """What became of seeds."""
+    """How many seeds were added, known already, or wrong."""
 
     crawl: str
     added: int
@@ -125,11 +125,11 @@ class BegunForm(msgspec.Struct):
 
     crawl: str
     is_led: bool
-    """Whether a coordinator leads, which begins it. Else it waits for one."""
+    """Whether a coordinator leads, which will begin the run. Otherwise the run waits for one."""
 
 
 class PausedForm(msgspec.Struct):
-    """Whether a schedule rests."""
+    """Whether a schedule is paused."""
 
     name: str
     is_paused: bool

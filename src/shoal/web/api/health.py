@@ -1,4 +1,4 @@
-"""For probes: whether we run, and whether the frontier answers."""
+"""Answers probes: whether this process runs, and whether the frontier answers."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from shoal.web.routes import Route, json_response
 
 
 class Health(msgspec.Struct):
-    """All is well; else there is a problem instead."""
+    """The answer if all is well. Otherwise the answer is a problem."""
 
     status: Literal["ok"] = "ok"
 
 
 async def healthz(context: Context, request: web.Request) -> web.Response:
-    """This process answers."""
+    """Show that this process answers."""
     return json_response(Health())
 
 
 async def readyz(context: Context, request: web.Request) -> web.Response:
-    """The frontier answers, too."""
+    """Show that the frontier answers, too. Raises StorageError."""
     await context.sampler.ask("ready", context.frontier.notes.leader)
     return json_response(Health())
 

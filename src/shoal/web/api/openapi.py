@@ -1,4 +1,4 @@
-"""The description of the API, OpenAPI 3.1: made from the table of routes and the types it names."""
+"""Describes the API in OpenAPI 3.1, from the table of routes and the types that it names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STREAM = "application/x-ndjson"
 
 
 def description(routes: Sequence[Route], prefix: str) -> Json:
-    """All of the API."""
+    """The description of all routes that have a summary."""
     described = [route for route in routes if route.summary]
     types = [t for route in described for t in (route.query, route.body, route.gives) if t]
     forms = list(dict.fromkeys([*types, ProblemDetails]))
@@ -32,8 +32,8 @@ def description(routes: Sequence[Route], prefix: str) -> Json:
     known = dict(zip(map(repr, forms), schemas, strict=True))
     paths: dict[str, Json] = {}
     for route in described:
-        told = _operation(route, known, components)
-        paths.setdefault(route.path, {})[route.method.lower()] = told
+        operation = _operation(route, known, components)
+        paths.setdefault(route.path, {})[route.method.lower()] = operation
     return {
         "openapi": "3.1.0",
         "info": {"title": "Shoal", "version": __version__, "description": _ABOUT},
@@ -54,18 +54,18 @@ _ABOUT = (
 
 
 def _operation(route: Route, known: Json, components: Json) -> Json:
-    told: Json = {
+    operation: Json = {
         "operationId": _name_of(route),
         "summary": route.summary,
         "responses": _responses(route, known),
     }
     if parameters := [*_path_parameters(route), *_query_parameters(route, known, components)]:
-        told["parameters"] = parameters
+        operation["parameters"] = parameters
     if route.body is not None:
-        told["requestBody"] = {"required": True, "content": _body_content(route, known)}
+        operation["requestBody"] = {"required": True, "content": _body_content(route, known)}
     if route.is_public:
-        told["security"] = []
-    return told
+        operation["security"] = []
+    return operation
 
 
 def _name_of(route: Route) -> str:
@@ -115,13 +115,13 @@ def _query_parameters(route: Route, known: Json, components: Json) -> list[Json]
 
 
 async def openapi(context: Context, request: web.Request) -> web.StreamResponse:
-    """The description of this very server."""
+    """The description of this server's API."""
     return with_etag(request, _encoded(context.prefix))
 
 
 @cache
 def _encoded(prefix: str) -> bytes:
-    from shoal.web.api import API  # The table has us in it.
+    from shoal.web.api import API  # Imported late, because that table contains this module's route.
 
     return msgspec.json.encode(description(API, prefix))
 

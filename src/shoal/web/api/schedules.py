@@ -1,4 +1,4 @@
-"""Schedules: what is due, and runs out of turn."""
+"""Lists schedules and their runs, starts runs out of turn, and pauses schedules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def list_schedules(context: Context, request: web.Request) -> web.StreamRe
 
 
 async def list_runs(context: Context, request: web.Request) -> web.StreamResponse:
-    """What became of a schedule's runs, the newest first."""
+    """The past runs of a schedule, the newest first."""
     query, schedule = query_of(request, LimitQuery), schedule_of(context, request)
     runs = await history(context.frontier.notes, schedule.name)
     shown = [run_json(run) for run in runs[: query.limit]]
@@ -38,32 +38,32 @@ async def list_runs(context: Context, request: web.Request) -> web.StreamRespons
 
 
 async def run(context: Context, request: web.Request) -> web.StreamResponse:
-    """Have a schedule run now. With the same Idempotency-Key it is the same run."""
+    """Ask for a run now. Requests with the same Idempotency-Key ask for the same run."""
     key = request.headers.get("Idempotency-Key")
     if key is not None and not 0 < len(key) <= MAX_KEY:
         raise Problem(400, f"Idempotency-Key: 1 to {MAX_KEY} characters")
-    return json_response(await begun(context, schedule_of(context, request), key), status=202)
+    return json_response(await request_run(context, schedule_of(context, request), key), status=202)
 
 
-async def begun(context: Context, schedule: Schedule, key: str | None = None) -> BegunForm:
-    """Ask for a run."""
+async def request_run(context: Context, schedule: Schedule, key: str | None = None) -> BegunForm:
+    """Ask for a run of a schedule."""
     crawl = await ask_for_run(context.frontier.notes, schedule, time.time(), key)
     return BegunForm(crawl, await context.frontier.notes.leader() is not None)
 
 
-def resting(is_paused: bool) -> Any:
-    """What pauses or resumes."""
+def pausing(is_paused: bool) -> Any:
+    """The handler that pauses or resumes a schedule."""
 
-    async def rest(context: Context, request: web.Request) -> web.StreamResponse:
+    async def pause(context: Context, request: web.Request) -> web.StreamResponse:
         schedule = schedule_of(context, request)
         await set_paused(context.frontier.notes, schedule, is_paused=is_paused)
         return json_response(PausedForm(schedule.name, is_paused))
 
-    return rest
+    return pause
 
 
 def schedule_of(context: Context, request: web.Request) -> Schedule:
-    """The schedule that the address names. Raises Problem."""
+    """The schedule that the request's path names. Raises Problem if there is none."""
     name = request.match_info["name"]
     schedule = load_schedules(context.folder).get(name)
     if schedule is None:
@@ -85,7 +85,7 @@ ROUTES = (
         method="GET",
         path=f"{SCHEDULE}/runs",
         answer=list_runs,
-        summary="What became of its runs, the newest first",
+        summary="Its past runs, the newest first",
         query=LimitQuery,
         gives=Page[dict[str, Any]],
     ),
@@ -93,21 +93,21 @@ ROUTES = (
         method="POST",
         path=f"{SCHEDULE}/run",
         answer=run,
-        summary="Have it run now; an Idempotency-Key makes repeating safe",
+        summary="Ask for a run now; an Idempotency-Key makes repeating safe",
         gives=BegunForm,
         status=202,
     ),
     Route(
         method="POST",
         path=f"{SCHEDULE}/pause",
-        answer=resting(True),
+        answer=pausing(True),
         summary="Begin no run until it is resumed",
         gives=PausedForm,
     ),
     Route(
         method="POST",
         path=f"{SCHEDULE}/resume",
-        answer=resting(False),
+        answer=pausing(False),
         summary="Go on from its next due time",
         gives=PausedForm,
     ),

@@ -1,8 +1,8 @@
-"""Seeds: up to a thousand as JSON, or a stream of lines of any length.
+"""Adds seeds: up to a thousand as JSON, or any number in a stream of lines.
 
-A stream is read as quickly as the frontier takes its tasks: a slow frontier fills the buffers of
-the connection and then the client has to wait. Nothing is kept of what was read, so a request that
-broke is sent again as a whole: what is in already is a duplicate.
+A stream is read only as fast as the frontier accepts tasks. If the frontier is slow, the
+connection's buffers fill and the client has to wait. If a request breaks off, the client sends it
+again from the start: seeds that were added already count as duplicates.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ MAX_SEEDS = 1000
 MAX_LINE_BYTES = 1024 * 1024
 ERRORS_SHOWN = 100
 SILENT_S = 60.0
-"""A client that sends no whole line for so long is not waited for."""
+"""How long to wait for a line to be complete."""
 NOTED_EVERY_S = 60.0
 LINES = ("application/x-ndjson", "application/jsonl", "text/plain")
 
 
 class Seeds(msgspec.Struct, forbid_unknown_fields=True):
-    """Seeds as JSON: addresses, or tasks."""
+    """Seeds as JSON, each still encoded, so that a wrong one does not spoil the others."""
 
     seeds: Annotated[list[msgspec.Raw], Meta(max_length=MAX_SEEDS)]
 
 
 class SeedsForm(msgspec.Struct):
-    """Seeds as JSON: addresses, or tasks."""
+    """Seeds as JSON: URLs or tasks."""
 
     seeds: Annotated[list[str | Task], Meta(min_length=1, max_length=MAX_SEEDS)]
 
 
-class _Bad:
-    """What was wrong with which lines."""
+class _BadLines:
+    """Collects the lines that are wrong. Counts all of them, and keeps the first `ERRORS_SHOWN`."""
 
     def __init__(self) -> None:
         self.line = 0
@@ -59,33 +59,33 @@ class _Bad:
         self.errors: list[LineError] = []
 
     def note(self, reason: Exception) -> None:
-        """The line that was read last is wrong."""
+        """Note that the line that was read last is wrong."""
         self.count += 1
         if len(self.errors) < ERRORS_SHOWN:
             self.errors.append(LineError(self.line, str(reason)))
 
 
 async def seed(context: Context, request: web.Request) -> web.StreamResponse:
-    """Add seeds to a crawl, which need not have been started yet."""
-    crawl, bad = crawl_of(request), _Bad()
+    """Add seeds to a crawl, which need not exist yet."""
+    crawl, bad = crawl_of(request), _BadLines()
     if request.content_type in LINES:
-        with context.seedings.one():
+        with context.seedings.entered():
             lines = lines_of(request.content, bad, connection_of(request))
-            return json_response(await added_to(context, crawl, lines, bad))
+            return json_response(await add_seeds(context, crawl, lines, bad))
     await read_body(request)
     given = (await body_of(request, Seeds)).seeds
-    return json_response(await added_to(context, crawl, _each(given), bad))
+    return json_response(await add_seeds(context, crawl, _each(given), bad))
 
 
-async def added_to(
-    context: Context, crawl: str, seeds: AsyncIterator[bytes], bad: _Bad | None = None
+async def add_seeds(
+    context: Context, crawl: str, seeds: AsyncIterator[bytes], bad: _BadLines | None = None
 ) -> SeededForm:
-    """Add them. Raises Problem if not one of them is good."""
-    bad = bad or _Bad()
+    """Add seeds to a crawl. Raises Problem if every seed is wrong, or if the crawl takes none."""
+    bad = bad or _BadLines()
     try:
         rules = await _rules(context, crawl)
         added = await add_all(context.frontier, crawl, _tasks(seeds, bad), rules, bad.note)
-    except ConfigError as error:  # The crawl was cancelled, or its name is none.
+    except ConfigError as error:  # The crawl was cancelled, or its name is not valid.
         raise Problem(409, str(error)) from None
     if bad.count and added == Added():
         raise Problem(422, "not one seed is good", errors=bad.errors, bad=bad.count)
@@ -108,7 +108,7 @@ async def _rules(context: Context, crawl: str) -> Rules:
         return Rules()
 
 
-async def _tasks(seeds: AsyncIterator[bytes], bad: _Bad) -> AsyncIterator[Task]:
+async def _tasks(seeds: AsyncIterator[bytes], bad: _BadLines) -> AsyncIterator[Task]:
     async for text in seeds:
         bad.line += 1
         if text.strip() in (b"", b'""'):
@@ -120,35 +120,38 @@ async def _tasks(seeds: AsyncIterator[bytes], bad: _Bad) -> AsyncIterator[Task]:
 
 
 async def _each(given: list[msgspec.Raw]) -> AsyncIterator[bytes]:
-    """Each as a line."""
+    """Yield each encoded seed as a line."""
     for one in given:
         yield bytes(one)
 
 
 async def each_line(lines: Sequence[str]) -> AsyncIterator[bytes]:
-    """Lines that are at hand."""
+    """Yield each line, encoded."""
     for line in lines:
         yield line.encode("utf-8", "replace")
 
 
 async def lines_of(
-    content: StreamReader, bad: _Bad, connection: Connection
+    content: StreamReader, bad: _BadLines, connection: Connection
 ) -> AsyncIterator[bytes]:
-    """The lines of a body, one after the other. Raises Problem for one without an end."""
+    """The lines of a body, one after the other. Raises Problem for one that is too long or slow."""
     rest = bytearray()
     while not content.at_eof():
-        lines = await _more(content, rest, bad, connection)
+        lines = await _next_lines(content, rest, bad, connection)
         for line in lines:
             yield line
-    connection.has_all()
+    connection.request_complete()
     yield bytes(rest)
 
 
-async def _more(
-    content: StreamReader, rest: bytearray, bad: _Bad, connection: Connection
+async def _next_lines(
+    content: StreamReader, rest: bytearray, bad: _BadLines, connection: Connection
 ) -> list[bytes]:
-    """The next lines that are whole; what has come of the one after them is the rest. A client that
-    sends a line byte by byte is not waited for."""
+    """Read until at least one line is complete, and return all complete ones.
+
+    `rest` is the beginning of an incomplete line, before and after. Raises Problem if no line is
+    complete within `SILENT_S`, even if the client sends it byte by byte.
+    """
     try:
         with connection.waiting():
             async with asyncio.timeout(SILENT_S):

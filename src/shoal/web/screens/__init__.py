@@ -1,4 +1,4 @@
-"""Screens: what people see. Their table of routes."""
+"""The dashboard, for people: the table of routes of all its screens."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from shoal.web.routes import Route
 from shoal.web.screens import (
     alerts,
     crawl,
+    crawl_actions,
     crawls,
     dead_tasks,
-    doing,
+    explain,
     fleet,
-    looking_up,
+    login,
     schedules,
-    signing_in,
 )
 from shoal.web.screens.pages import Pages
 
@@ -24,8 +24,8 @@ SCREENS: tuple[Route, ...] = (
     *fleet.ROUTES,
     *schedules.ROUTES,
     *alerts.ROUTES,
-    *looking_up.ROUTES,
-    *doing.ROUTES,
+    *explain.ROUTES,
+    *crawl_actions.ROUTES,
     *dead_tasks.ROUTES,
-    *signing_in.ROUTES,
+    *login.ROUTES,
 )

@@ -1,4 +1,4 @@
-"""Alerts: what is wrong now, what was, and whether those are reached who want to know."""
+"""The screen of alerts: current ones, resolved ones, and routes, by which a test can be sent."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from shoal.alerts.routes import KINDS
 from shoal.alerts.states import AlertState
 from shoal.errors import ConfigError
 from shoal.insight.figures import duration
-from shoal.web.api.watching import send_test
+from shoal.web.api.monitoring import send_test
 from shoal.web.context import Context
 from shoal.web.routes import Route
 from shoal.web.screens.live import AnyCell, Cell, Live, table
-from shoal.web.screens.pages import Shown, page, screen
+from shoal.web.screens.pages import ScreenContent, page, screen
 
 MOST = 100
 
 _NAMES = {form: name for name, form in KINDS.items()}
 
 
-async def look(context: Context, request: web.Request) -> Shown:
-    """What fires, what was resolved, and who is told."""
+async def look(context: Context, request: web.Request) -> ScreenContent:
+    """The current and resolved alerts, and the routes of shoal.toml."""
     now, notes = time.time(), context.frontier.notes
     found = sorted(await alerts_now(notes), key=lambda one: one.state != "firing")
     firing = [_row(context, one, now) for one in found]
@@ -36,9 +36,10 @@ async def look(context: Context, request: web.Request) -> Shown:
     try:
         known = load_alerts(context.folder).routes
         routes = {name: _NAMES[type(route)] for name, route in known.items()}
-    except ConfigError as error:  # Somebody is writing it. Alerts go by what was there before.
+    # Somebody may be editing the file. Meanwhile alerts are sent by the last valid routes.
+    except ConfigError as error:
         wrong = str(error)
-    return Shown(title="Alerts", live=live, more={"routes": routes, "wrong": wrong})
+    return ScreenContent(title="Alerts", live=live, more={"routes": routes, "wrong": wrong})
 
 
 def _row(context: Context, one: AlertState, now: float) -> list[AnyCell]:
@@ -67,7 +68,7 @@ def _crawl(context: Context, one: AlertState) -> Cell:
 
 
 async def try_route(context: Context, request: web.Request) -> web.StreamResponse:
-    """Send a test by one route, and say what came of it."""
+    """Send a test by one route, and show the outcome."""
     tested = await send_test(context, str((await request.post()).get("route", "")))
     return await page(
         context, request, "alerts_tested.html", title="A test was sent", current="alerts",
@@ -77,6 +78,6 @@ async def try_route(context: Context, request: web.Request) -> web.StreamRespons
 
 ROUTES = (
     *screen("/alerts", "alerts.html", look, "alerts"),
-    # It is tried three times: that may take longer than other answers do.
+    # Endless, because a test is tried three times, which may take longer than other answers.
     Route(method="POST", path="/alerts/test", answer=try_route, is_endless=True),
 )

@@ -1,4 +1,4 @@
-"""The charts of a crawl: speed, failures and queue of the last 15 minutes, hour or day."""
+"""Draws a crawl's charts: speed, failures and queue of the last 15 minutes, hour or day."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ import msgspec
 from shoal.insight.history import SPANS_S, history
 from shoal.web import charts
 from shoal.web.context import Context
-from shoal.web.course import Speed
+from shoal.web.recent_speeds import Speed
 
 GAP_S = 180.0
-"""Where no point is for so long, no line is drawn."""
+"""Points that are further apart than this are not joined by a line."""
 MINUTES_FRESH_S = 20.0
-"""What the leader keeps is read so often: there is one point more a minute."""
+"""How often the leader's history is read. It grows by one point a minute."""
 POINTS = 300
+"""The most points of a chart, about. Longer histories are averaged."""
 CHARTS = ("pages_per_s", "failures_per_s", "queue")
 
 
 class Span(msgspec.Struct):
-    """How far back."""
+    """How far back charts go."""
 
     span: Literal["15m", "1h", "24h"] = "15m"
 
@@ -28,7 +29,7 @@ class Span(msgspec.Struct):
 async def charts_of(
     context: Context, crawl: str, span: str, now: float
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """The paths of the charts, what their tops stand for, and where they are now."""
+    """The charts of a crawl: their paths, and their labels with the top and the current value."""
     since = now - SPANS_S[span]
     speeds = await _speeds(context, crawl, span, now)
     step = max(-(-len(speeds) // POINTS), 1)
@@ -50,27 +51,27 @@ def _figure(value: float) -> str:
 
 
 async def trend_of(context: Context, crawl: str, now: float) -> str:
-    """The speed of the last quarter of an hour, as the path of a small chart."""
+    """The speed of the last quarter of an hour, as the path of a sparkline."""
     points = _thinned(await _speeds(context, crawl, "15m", now), "pages_per_s", 1)
     return charts.spark(points, now - SPANS_S["15m"], now, gap_s=GAP_S)
 
 
 async def _speeds(context: Context, crawl: str, span: str, now: float) -> list[Speed]:
-    """What the leader has kept of every minute, and what was seen since."""
+    """The history that the leader keeps by the minute, and what this process saw since."""
 
     async def kept() -> list[Speed]:
         points = await history(context.frontier.notes, crawl, span, now)
         return [Speed(one.at, one.pages_per_s, one.failures_per_s, one.queue) for one in points]
 
     minutes = await context.sampler.ask(("minutes", crawl, span), kept, MINUTES_FRESH_S)
-    seen = context.sampler.courses.of(crawl, now - SPANS_S[span])
-    if span != "15m":  # What is finer than minutes would not be seen.
+    seen = context.sampler.speeds.of(crawl, now - SPANS_S[span])
+    if span != "15m":  # These charts are too coarse to show more than a point a minute.
         return [*minutes, *(one for one in seen if not minutes or one.at > minutes[-1].at)]
     return [*(one for one in minutes if not seen or one.at < seen[0].at), *seen]
 
 
 def _thinned(speeds: list[Speed], name: str, step: int) -> list[tuple[float, float]]:
-    """No more points than a chart can show: the mean of each few of them."""
+    """Reduce the points by averaging each group of `step` neighbours."""
     groups = [speeds[first : first + step] for first in range(0, len(speeds), step)]
     return [
         (group[-1].at, sum(getattr(speed, name) for speed in group) / len(group))

@@ -1,5 +1,5 @@
-"""A crawl: its head, and its tabs. Those of what failed and what was stored have files of their
-own."""
+"""The screen of a crawl, with its tabs. crawl_head.py has its head; crawl_tasks.py has the tabs of
+failures, active tasks and items."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from shoal.web.screens.charting import Span, charts_of
 from shoal.web.screens.crawl_head import AddTab, look_at_tab
 from shoal.web.screens.crawl_tasks import active, failures, items
 from shoal.web.screens.live import Cell, Live, TableRows, capped, table
-from shoal.web.screens.pages import Shown, screen
+from shoal.web.screens.pages import ScreenContent, screen
 
 HOSTS = 100
 WORKERS = 200
 EXITS = 500
 IN_HEAD = ("state", "speed", "elapsed", "ETA")
-"""Rows of `shoal status` that the head of the page has."""
+"""Rows of `shoal status` that the overview omits, because the head of the page shows them."""
 
 
 class Order(msgspec.Struct):
-    """Which hosts first."""
+    """In which order hosts are listed."""
 
     order: HostOrder = HostOrder.BUSIEST
 
@@ -42,10 +42,10 @@ class Order(msgspec.Struct):
 async def overview(
     context: Context, request: web.Request, seen: Snapshot, live: Live
 ) -> dict[str, Any]:
-    """Charts, and all counters."""
+    """The charts and all counters."""
     span, now = query_of(request, Span).span, time.time()
     paths, labels = await charts_of(context, seen.stats.crawl, span, now)
-    if seen.stats.state.over:  # The last minute of a crawl is not how fast it is.
+    if seen.stats.state.over:  # A crawl that is over has no current speed.
         labels |= dict.fromkeys(("pages_per_s.now", "failures_per_s.now"), "–")
     live.paths |= paths
     live.text |= labels
@@ -59,7 +59,7 @@ async def overview(
 async def hosts(
     context: Context, request: web.Request, seen: Snapshot, live: Live
 ) -> dict[str, Any]:
-    """Hosts in an order."""
+    """The crawl's hosts, in the order that was asked for."""
     order, now = query_of(request, Order).order, time.time()
     found = await context.frontier.hosts(seen.stats.crawl, HOSTS + 1, order)
     live.tables["hosts"] = capped([host_row(host, now) for host in found], HOSTS)
@@ -69,7 +69,7 @@ async def hosts(
 async def workers(
     context: Context, request: web.Request, seen: Snapshot, live: Live
 ) -> dict[str, Any]:
-    """Workers that were heard of lately."""
+    """The workers that have recently sent a heartbeat."""
     live.tables["workers"] = table(map(worker_row, seen.workers), WORKERS)
     live.text["lines"] = " · ".join(version_lines(seen.workers))
     return {}
@@ -78,7 +78,7 @@ async def workers(
 async def exits(
     context: Context, request: web.Request, seen: Snapshot, live: Live
 ) -> dict[str, Any]:
-    """The exits that its tasks go by."""
+    """The exits of the crawl's pools."""
     now = time.time()
     listed = [(pool, await context.frontier.exits(pool.rules.name)) for pool in seen.pools]
     live.tables["exits"] = table(
@@ -103,7 +103,7 @@ async def exits(
 async def sessions(
     context: Context, request: web.Request, seen: Snapshot, live: Live
 ) -> dict[str, Any]:
-    """The accounts that its tasks go with."""
+    """The accounts of the crawl's groups."""
     now = time.time()
     live.tables["sessions"] = table(
         (
@@ -127,9 +127,9 @@ async def sessions(
 async def rules(
     context: Context, request: web.Request, seen: Snapshot, live: Live
 ) -> dict[str, Any]:
-    """What the fleet has agreed on."""
-    told = msgspec.to_builtins(seen.stats.rules)
-    live.tables["rules"] = TableRows([[name, _value(value)] for name, value in told.items()])
+    """The crawl's rules."""
+    values = msgspec.to_builtins(seen.stats.rules)
+    live.tables["rules"] = TableRows([[name, _value(value)] for name, value in values.items()])
     return {}
 
 
@@ -142,7 +142,7 @@ def _value(value: Any) -> str:
 
 
 def _tab(tab: str, add: AddTab) -> tuple[Any, ...]:
-    async def look(context: Context, request: web.Request) -> Shown:
+    async def look(context: Context, request: web.Request) -> ScreenContent:
         return await look_at_tab(context, request, tab, add)
 
     path = "/crawls/{crawl}" + (f"/{tab}" if tab else "")

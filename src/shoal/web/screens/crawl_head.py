@@ -1,4 +1,4 @@
-"""What all tabs of a crawl have: its name, its state, the figures that matter."""
+"""The head that all tabs of a crawl share: its name, its state and the main figures."""
 
 from __future__ import annotations
 
@@ -25,25 +25,27 @@ from shoal.web.api.crawls import crawl_of
 from shoal.web.context import Context
 from shoal.web.screens.crawls import share_ended
 from shoal.web.screens.live import Live
-from shoal.web.screens.pages import Shown
+from shoal.web.screens.pages import ScreenContent
 
 DAY_S = 86_400.0
 TABS = ("", "hosts", "workers", "failures", "active", "items", "exits", "sessions", "rules")
 
 COUNTED = {"workers": "workers", "failures": "failed", "active": "leased", "items": "items"}
-"""Tabs that have a number beside their names, and which text that is."""
+"""The tabs with a number beside their name, and the text that has this number."""
 
 AddTab = Callable[[Context, web.Request, Snapshot, Live], Awaitable[dict[str, Any]]]
 
 
-async def look_at_tab(context: Context, request: web.Request, tab: str, add: AddTab) -> Shown:
-    """A crawl with what this tab adds."""
+async def look_at_tab(
+    context: Context, request: web.Request, tab: str, add: AddTab
+) -> ScreenContent:
+    """A crawl's head, and what `add` puts into this tab."""
     crawl, now = crawl_of(request), time.time()
     seen = await context.sampler.crawl(crawl)
     live = head(seen, now)
     more = await add(context, request, seen, live)
     tabs = [one for one in TABS if _has(one, seen)]
-    return Shown(
+    return ScreenContent(
         title=crawl,
         live=live,
         more={
@@ -58,13 +60,13 @@ async def look_at_tab(context: Context, request: web.Request, tab: str, add: Add
 
 
 def _has(tab: str, seen: Snapshot) -> bool:
-    """Whether a crawl has what a tab shows."""
+    """Whether a crawl has this tab: those of exits and sessions only if its rules name some."""
     rules = seen.stats.rules
     return bool({"exits": rules.pools, "sessions": rules.sessions}.get(tab, True))
 
 
 def head(seen: Snapshot, now: float) -> Live:
-    """The figures of a crawl."""
+    """The main figures of a crawl."""
     stats = seen.stats
     wrong = [*troubles(stats, len(seen.workers)), *([seen.late] if seen.late else [])]
     started = stats.started_at
@@ -94,7 +96,7 @@ def head(seen: Snapshot, now: float) -> Live:
 
 
 def _advice(seen: Snapshot) -> str:
-    """What to do about a crawl that nobody works on."""
+    """How to start a crawl that nobody works on. Empty if there is nothing to do."""
     stats, name = seen.stats, shlex.quote(seen.stats.crawl)
     if stats.state is CrawlState.NEW:
         return f"Nobody has started it. Its seeds wait for: shoal crawl spider.py --name {name}"

@@ -1,4 +1,4 @@
-"""Tabs of a crawl: what failed, what is in hand, what was stored."""
+"""The tabs of a crawl with its failures, its active tasks and its items."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shoal.web.api.dead import DeadQuery, dead_page
 from shoal.web.api.export import ItemsQuery, items_page
 from shoal.web.context import Context
 from shoal.web.problems import Problem
-from shoal.web.screens.live import Cell, Live, TableRows, also, capped, table
+from shoal.web.screens.live import Cell, Live, TableRows, capped, table, with_note
 
 ACTIVE = 100
 SHOWN = 50
@@ -25,8 +25,8 @@ KINDS = 20
 async def failures(
     context: Context, request: web.Request, seen: Snapshot, live: Live
 ) -> dict[str, Any]:
-    """Failed tries by kind and host, what tasks died of; and dead tasks, which stay where they are
-    while one chooses among them."""
+    """Failed tries by kind and host, the causes of death, and a page of dead tasks. That page does
+    not refresh, so that its rows do not move while somebody selects some."""
     crawl = seen.stats.crawl
 
     def chosen_by(**query: str) -> str:
@@ -51,21 +51,21 @@ async def failures(
 
 
 def _causes(seen: Snapshot) -> TableRows:
-    """What tasks died of. Of very many, those that died last were looked at."""
+    """What tasks died of, with a note if only the latest of many dead tasks were analysed."""
     ranked = _ranked([(Cell(one.cause), one.count) for one in seen.causes])
     looked_at = sum(cause.count for cause in seen.causes)
     is_part = looked_at < seen.stats.dead
-    return also(ranked, f"Of the last {looked_at:,} dead tasks." if is_part else "")
+    return with_note(ranked, f"Of the last {looked_at:,} dead tasks." if is_part else "")
 
 
 def _ranked(counts: list[tuple[Cell, int]]) -> TableRows:
-    """How often there was each, with a bar beside it: the first one's is full."""
+    """A table of counts in descending order, with bars relative to the first one."""
     most = max((count for _, count in counts), default=1) or 1
     return table([(name, f"{count:,}", Cell(b=count / most)) for name, count in counts], KINDS)
 
 
 def dead_query(request: web.Request) -> DeadQuery:
-    """Which dead tasks a page is to show. Raises Problem."""
+    """Which dead tasks to show. Raises Problem if the query is not valid."""
     names = DeadQuery.__struct_fields__
     asked = {name: value for name, value in request.query.items() if value and name in names}
     try:
@@ -77,7 +77,7 @@ def dead_query(request: web.Request) -> DeadQuery:
 async def active(
     context: Context, request: web.Request, seen: Snapshot, live: Live
 ) -> dict[str, Any]:
-    """What is in the hands of workers."""
+    """The tasks that workers have leased."""
     now, crawl = time.time(), seen.stats.crawl
     found = await context.frontier.leased(crawl, ACTIVE + 1)
     rows = [
@@ -97,7 +97,7 @@ async def active(
 async def items(
     context: Context, request: web.Request, seen: Snapshot, live: Live
 ) -> dict[str, Any]:
-    """How many of each kind, and some of them: page by page, in the order of the API."""
+    """How many items of each kind there are, and a page of them, in the order of the API."""
     if request.path.startswith(f"{context.prefix}/live/"):
         return {}
     crawl, kind = seen.stats.crawl, request.query.get("kind") or None
@@ -105,7 +105,7 @@ async def items(
     try:
         page = await items_page(context, crawl, ItemsQuery(kind, SHOWN, cursor))
         counts = await context.results.count(crawl)
-    except ConfigError as error:  # Results that only pass through cannot be asked.
+    except ConfigError as error:  # A store that only passes results on cannot be queried.
         nothing: dict[str, Any] = {"counts": {}, "items": [], "next_page": None}
         return {**nothing, "note": str(error), "kind": kind, "reloads": False}
     found = page.items

@@ -1,4 +1,4 @@
-"""The first screen: every crawl."""
+"""The start screen: all crawls."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from shoal.web.context import Context
 from shoal.web.routes import query_of
 from shoal.web.screens.charting import trend_of
 from shoal.web.screens.live import AnyCell, Cell, Live, table
-from shoal.web.screens.pages import Shown, screen
+from shoal.web.screens.pages import ScreenContent, screen
 
 MOST = 200
 LOOKED_INTO = 50
-"""Crawls whose workers are counted, and whose course is shown."""
+"""How many crawls under way are examined closely: their workers are counted, their trend shown."""
 
 
 class Search(msgspec.Struct):
@@ -30,8 +30,8 @@ class Search(msgspec.Struct):
     state: str = ""
 
 
-async def look(context: Context, request: web.Request) -> Shown:
-    """Crawls with their progress, speed and troubles."""
+async def look(context: Context, request: web.Request) -> ScreenContent:
+    """The crawls with their progress, speed and troubles."""
     search, now = query_of(request, Search), time.time()
     crawls = await context.sampler.crawls()
     found = [
@@ -39,7 +39,7 @@ async def look(context: Context, request: web.Request) -> Shown:
         for stats in crawls
         if search.state in ("", stats.state) and search.q.lower() in stats.crawl.lower()
     ]
-    found.sort(key=lambda stats: not stats.state.live)  # The newest first, within each.
+    found.sort(key=lambda stats: not stats.state.live)  # Crawls under way first, then the newest.
     workers = await worker_counts(context, crawls)
     trends = {crawl: await trend_of(context, crawl, now) for crawl in workers}
     live_ones = [stats for stats in crawls if stats.state.live]
@@ -54,18 +54,18 @@ async def look(context: Context, request: web.Request) -> Shown:
         tables={"crawls": table([_row(context, stats, workers, trends) for stats in found], MOST)},
     )
     more = {"search": search, "states": list(CrawlState), "has_any": bool(crawls)}
-    return Shown(title="Crawls", live=live, more=more)
+    return ScreenContent(title="Crawls", live=live, more=more)
 
 
 async def worker_counts(context: Context, crawls: list[Stats]) -> dict[str, int]:
-    """How many workers the crawls have that are under way."""
+    """The number of workers of each crawl under way."""
 
     async def count() -> dict[str, int]:
         counts = {}
         for stats in [stats for stats in crawls if stats.state.live][:LOOKED_INTO]:
             try:
                 counts[stats.crawl] = len(await context.frontier.workers(stats.crawl))
-            except UnknownCrawl:  # It was forgotten this very moment.
+            except UnknownCrawl:  # It was forgotten since it was listed.
                 continue
         return counts
 
@@ -93,7 +93,7 @@ def _row(
 
 
 def share_ended(stats: Stats) -> float:
-    """How much of what is known is over."""
+    """The share of all known tasks that have ended, from 0 to 1."""
     return round(stats.ended / stats.added, 4) if stats.added else 0.0
 
 

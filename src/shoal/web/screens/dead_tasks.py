@@ -1,4 +1,4 @@
-"""Retrying and purging dead tasks: those that fit a filter, or those that were selected."""
+"""Retries and purges dead tasks, those that match a filter or those that were selected."""
 
 from __future__ import annotations
 
@@ -17,43 +17,43 @@ from shoal.web.api.dead import DeadOrder, purge_these, retry_these
 from shoal.web.context import Context
 from shoal.web.problems import Problem
 from shoal.web.routes import Route
-from shoal.web.screens.confirming import Question, ask, back_to
+from shoal.web.screens.confirmation import Question, ask, back_to
 
 COUNT = "count"
-"""The field with how many it was when somebody was asked."""
+"""The form field with the number of tasks that the person was shown."""
 UNTIL = "until"
-"""The field with when the last of these died: what dies later is not meant."""
+"""The form field with the time when the last of them died. Later deaths are not meant."""
 
 Moment = Annotated[float, Meta(ge=0, le=1e11)]
 Fields = list[tuple[str, str]]
-"""Of a form: which dead tasks are meant."""
+"""The fields of a form that say which dead tasks are meant."""
 
 
 class Action(msgspec.Struct, frozen=True):
-    """What can be done to dead tasks."""
+    """An action on dead tasks, with its texts."""
 
     name: str
-    told: str
+    effect: str
     did: str
     destroys: bool
 
     async def do(
         self, context: Context, crawl: str, which: DeadFilter, *, dry_run: bool = False
     ) -> int:
-        """Do it; returns to how many."""
+        """Apply the action, or with `dry_run` only count. Returns the number of tasks."""
         call = purge_these if self.destroys else retry_these
         return await call(context, crawl, which, dry_run=dry_run)
 
     async def count(self, context: Context, crawl: str, fields: Fields) -> int:
-        """To how many it would be done. Raises Problem."""
+        """How many tasks the action would affect. Raises Problem."""
         return await self.do(context, crawl, which(fields), dry_run=True)
 
     def question(self, count: int, fields: Fields, changed: str = "") -> Question:
-        """What somebody is asked first."""
+        """The confirmation that the action needs."""
         verb = self.name.capitalize()
         return Question(
-            what=f"{verb} {counted(count, 'dead task')}{_of(fields)}",
-            told=self.told,
+            title=f"{verb} {counted(count, 'dead task')}{_of(fields)}",
+            effect=self.effect,
             button=f"{verb} {count:,}",
             fields=[*fields, (COUNT, str(count))],
             destroys=self.destroys,
@@ -73,8 +73,8 @@ PURGE = Action(
 )
 
 
-def asking(action: Action) -> Any:
-    """How many it would be."""
+def confirming(action: Action) -> Any:
+    """The handler that asks for confirmation, with the number of tasks."""
 
     async def show(context: Context, request: web.Request) -> web.StreamResponse:
         return await _ask(action, context, request, chosen(request.query))
@@ -97,21 +97,21 @@ async def _ask(
 
 
 async def _until_now(context: Context, crawl: str, fields: Fields) -> Fields:
-    """The same, but none of those that die from now on."""
+    """The same fields, limited to tasks that have died by now."""
     fields = [(name, value) for name, value in fields if name != UNTIL]
     newest = await context.frontier.dead(crawl, 1, None, which(fields))
     return [*fields, *((UNTIL, repr(record.place.died_at)) for record in newest)]
 
 
-def doing(action: Action) -> Any:
-    """Do it, if those that somebody was told of are still as many."""
+def applying(action: Action) -> Any:
+    """The handler that applies an action. If the number has changed, it asks again."""
 
     async def do(context: Context, request: web.Request) -> web.StreamResponse:
         form, crawl = await request.post(), crawl_of(request)
-        fields, said = chosen(form), str(form.get(COUNT, ""))[:12]
+        fields, shown = chosen(form), str(form.get(COUNT, ""))[:12]
         count = await action.count(context, crawl, fields)
-        if said != str(count):
-            before = f"{int(said):,}" if said.isascii() and said.isdecimal() else "not as many"
+        if shown != str(count):
+            before = f"{int(shown):,}" if shown.isascii() and shown.isdecimal() else "not as many"
             return await _ask(action, context, request, fields, before)
         done = await action.do(context, crawl, which(fields))
         return back_to(context, crawl, "failures", did=action.did, count=str(done))
@@ -120,7 +120,7 @@ def doing(action: Action) -> Any:
 
 
 def chosen(given: Mapping[str, Any]) -> Fields:
-    """Which dead tasks a form names: by kind, host, fingerprints and when they died."""
+    """The fields of a form that name dead tasks: by kind, host, fingerprint and time of death."""
     pairs = given.items()
     return [
         (name, value)
@@ -130,31 +130,31 @@ def chosen(given: Mapping[str, Any]) -> Fields:
 
 
 def which(fields: Fields) -> DeadFilter:
-    """The filter that the fields of a form mean. Raises Problem."""
-    said: dict[str, Any] = {name: value for name, value in fields if name in ("kind", "host")}
+    """The filter that the fields of a form stand for. Raises Problem if they name nothing."""
+    given: dict[str, Any] = {name: value for name, value in fields if name in ("kind", "host")}
     keys = [value for name, value in fields if name == "fp"]
     if keys:
-        said["fingerprints"] = keys
-    if not said and ("all", "1") not in fields:
+        given["fingerprints"] = keys
+    if not given and ("all", "1") not in fields:
         raise Problem(400, "nothing was chosen")
     try:
         until = msgspec.convert(dict(fields).get(UNTIL), Moment | None, strict=False)
-        return replace(msgspec.convert(said, DeadOrder).which, died_by=until)
+        return replace(msgspec.convert(given, DeadOrder).which, died_by=until)
     except msgspec.ValidationError as error:
         raise Problem(400, str(error)) from None
 
 
 def _of(fields: Fields) -> str:
-    said = [f"{name} {value}" for name, value in fields if name in ("kind", "host")]
-    return f" of {' and '.join(said)}" if said else ""
+    named = [f"{name} {value}" for name, value in fields if name in ("kind", "host")]
+    return f" of {' and '.join(named)}" if named else ""
 
 
 def _routes(action: Action) -> tuple[Route, Route]:
     path = f"/crawls/{{crawl}}/dead/{action.name}"
     return (
-        Route(method="GET", path=path, answer=asking(action)),
-        # Of many, some at a time: that takes as long as it takes.
-        Route(method="POST", path=path, answer=doing(action), is_endless=True),
+        Route(method="GET", path=path, answer=confirming(action)),
+        # Endless, because many tasks are moved in batches, which may take long.
+        Route(method="POST", path=path, answer=applying(action), is_endless=True),
     )
 
 

@@ -1,4 +1,4 @@
-"""Workers and hosts of all crawls that are under way."""
+"""The screens of workers and hosts, of all crawls under way."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from shoal.web.context import Context
 from shoal.web.routes import query_of
 from shoal.web.screens.crawl import Order
 from shoal.web.screens.crawls import LOOKED_INTO
-from shoal.web.screens.live import AnyCell, Cell, Live, also, table
-from shoal.web.screens.pages import Shown, screen
+from shoal.web.screens.live import AnyCell, Cell, Live, table, with_note
+from shoal.web.screens.pages import ScreenContent, screen
 
 WORKERS = 500
 HOSTS = 200
 HOSTS_OF_ONE = 50
 
 
-async def workers(context: Context, request: web.Request) -> Shown:
-    """Every worker."""
+async def workers(context: Context, request: web.Request) -> ScreenContent:
+    """The workers of all crawls under way."""
     found: list[tuple[str, Pulse]] = []
     looked_into, note = await _under_way(context)
     for crawl in looked_into:
         try:
             found += [(crawl, pulse) for pulse in await context.frontier.workers(crawl)]
-        except UnknownCrawl:  # It was forgotten this very moment.
+        except UnknownCrawl:  # It was forgotten since it was listed.
             continue
     rows: list[list[AnyCell]] = [
         _with_crawl(context, crawl, "workers", worker_row(pulse)) for crawl, pulse in found
@@ -39,13 +39,13 @@ async def workers(context: Context, request: web.Request) -> Shown:
             "flight": f"{sum(pulse.in_flight for _, pulse in found):,}",
             "speed": f"{sum(pulse.pages_per_s for _, pulse in found):,.1f}",
         },
-        tables={"workers": also(table(rows, WORKERS), note)},
+        tables={"workers": with_note(table(rows, WORKERS), note)},
     )
-    return Shown(title="Workers", live=live)
+    return ScreenContent(title="Workers", live=live)
 
 
-async def hosts(context: Context, request: web.Request) -> Shown:
-    """The first hosts of every crawl."""
+async def hosts(context: Context, request: web.Request) -> ScreenContent:
+    """The first hosts of each crawl under way, in one list."""
     order, now = query_of(request, Order).order, time.time()
     found: list[tuple[str, Host]] = []
     looked_into, note = await _under_way(context)
@@ -59,15 +59,15 @@ async def hosts(context: Context, request: web.Request) -> Shown:
     rows: list[list[AnyCell]] = [
         _with_crawl(context, crawl, "hosts", host_row(host, now)) for crawl, host in found
     ]
-    live = Live(tables={"hosts": also(table(rows, HOSTS), note)})
+    live = Live(tables={"hosts": with_note(table(rows, HOSTS), note)})
     fails = order is HostOrder.FAILING
     nothing = "No host fails." if fails else "No crawl under way has a host yet."
     more = {"order": order, "orders": list(HostOrder), "nothing": nothing}
-    return Shown(title="Hosts", live=live, more=more)
+    return ScreenContent(title="Hosts", live=live, more=more)
 
 
 def _with_crawl(context: Context, crawl: str, tab: str, row: tuple[str, ...]) -> list[AnyCell]:
-    """The row of a crawl's tab, with the crawl behind what the row is about."""
+    """A row of a crawl's tab, with the crawl as its second cell."""
     return [row[0], Cell(crawl, h=context.url("crawls", crawl, tab)), *row[1:]]
 
 
@@ -78,7 +78,7 @@ def _weight(host: Host, order: HostOrder) -> float:
 
 
 async def _under_way(context: Context) -> tuple[list[str], str]:
-    """The crawls that are looked into, and what is to be said if there are more."""
+    """The newest `LOOKED_INTO` crawls under way, and a note if there are more."""
     crawls = [stats.crawl for stats in await context.sampler.crawls() if stats.state.live]
     note = f"Of the newest {LOOKED_INTO} of {len(crawls):,} crawls under way."
     return crawls[:LOOKED_INTO], note if len(crawls) > LOOKED_INTO else ""

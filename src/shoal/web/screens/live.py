@@ -1,7 +1,7 @@
-"""What of a screen changes while somebody looks: texts, rows of tables, paths of charts.
+"""The parts of a screen that refresh while it is open: texts, rows of tables, paths of charts.
 
-A page is rendered with it once. Then the browser asks for it again and again, and puts texts where
-texts were: no HTML ever crosses the wire.
+A page is first rendered with them on the server. Then the browser polls for them as JSON and
+replaces the texts in the page, so no HTML is ever sent again.
 """
 
 from __future__ import annotations
@@ -14,43 +14,43 @@ from shoal.core import plaintext
 
 
 class Cell(msgspec.Struct, omit_defaults=True):
-    """A cell that is more than a text."""
+    """A table cell that is more than a text."""
 
     t: str = ""
-    """Its text."""
+    """The text."""
     h: str = ""
-    """Where it leads: an address of our own."""
+    """The link, to an address of this server."""
     k: str = ""
-    """A word that its colour goes by."""
+    """The kind, a word that decides the colour."""
     p: str = ""
-    """The path of a small chart."""
+    """The path of a sparkline."""
     b: float | None = None
-    """The share of a bar that is filled."""
+    """The filled share of a bar, from 0 to 1."""
 
 
 AnyCell = str | Cell
 
 
 class TableRows(msgspec.Struct, omit_defaults=True):
-    """The rows of a table, and what is to be said below it."""
+    """The rows of a table, and a note below it."""
 
     rows: list[list[AnyCell]] = []
     note: str = ""
 
 
 class Live(msgspec.Struct):
-    """All that changes."""
+    """All parts of a screen that refresh, by their names in the page."""
 
     text: dict[str, str] = {}
     kinds: dict[str, str] = {}
-    """Words that colours go by."""
+    """The kinds of texts: words that decide their colours."""
     paths: dict[str, str] = {}
     shares: dict[str, float] = {}
     tables: dict[str, TableRows] = {}
 
 
 def table(rows: Iterable[Sequence[AnyCell]], most: int) -> TableRows:
-    """A table of at most so many rows, which says so if there are more."""
+    """A table of at most `most` rows, with a note if there are more."""
     found = list(rows)
     shown = [[_shown(cell) for cell in row] for row in found[:most]]
     is_cut = len(found) > most
@@ -58,20 +58,20 @@ def table(rows: Iterable[Sequence[AnyCell]], most: int) -> TableRows:
 
 
 def capped(rows: Sequence[Sequence[AnyCell]], most: int) -> TableRows:
-    """The same of rows that were asked for up to one too many: there are more, nobody knows how
-    many."""
+    """A table of at most `most` rows, from a query with the limit `most` + 1: if there are more,
+    their number is not known."""
     made = table(rows[:most], most)
     made.note = f"Only the first {most:,} are shown." if len(rows) > most else ""
     return made
 
 
-def also(made: TableRows, note: str) -> TableRows:
-    """The same with one more note below it."""
+def with_note(made: TableRows, note: str) -> TableRows:
+    """The table with a further note."""
     return TableRows(made.rows, " ".join(filter(None, (made.note, note))))
 
 
 def _shown(cell: AnyCell) -> AnyCell:
-    """Text from outside stays one line, and turns nothing around."""
+    """The cell with its text in one line, without control characters. The text may be hostile."""
     if isinstance(cell, str):
         return plaintext.one_line(cell)
     return msgspec.structs.replace(cell, t=plaintext.one_line(cell.t))

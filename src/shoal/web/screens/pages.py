@@ -1,4 +1,4 @@
-"""Pages: HTML from templates, files for the browser, and the screens' own way to be asked again."""
+"""Makes the pages of screens, the JSON by which they refresh, error pages and static files."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ from shoal.web.screens.rendering import rendered, static_file
 
 STATIC = {"app.css": "text/css", "app.js": "text/javascript", "icon.svg": "image/svg+xml"}
 PASSING = {503: "The stores do not answer", 504: "It took too long"}
-"""Problems that may pass by themselves, in words."""
+"""Titles of problems that may pass by themselves, by status."""
 
 
-class Shown(msgspec.Struct, kw_only=True):
-    """What a screen shows: what changes, and what stays."""
+class ScreenContent(msgspec.Struct, kw_only=True):
+    """What a screen shows: `live` refreshes, `more` is only rendered with the page."""
 
     title: str
     live: Live = msgspec.field(default_factory=Live)
     more: dict[str, Any] = {}
 
 
-Look = Callable[[Context, web.Request], Awaitable[Shown]]
+Look = Callable[[Context, web.Request], Awaitable[ScreenContent]]
 
 
 async def page(
     context: Context, request: web.Request, template: str, status: int = 200, **values: Any
 ) -> web.Response:
-    """A page from a template, with how many alerts fire in its head."""
+    """A page from a template. Its head shows how many alerts fire."""
     live = await _with_head(context, values.pop("live", Live()))
     return rendered(context, request, template, status, live=live, **values)
 
 
 async def _with_head(context: Context, live: Live) -> Live:
-    """What changes, with what the head of every page has: how many alerts fire. All its texts are
-    harmless then."""
+    """The same with the number of firing alerts, which the head of every page shows, and with all
+    texts made harmless."""
 
     async def count() -> int:
         return sum(alert.state == "firing" for alert in await alerts_now(context.frontier.notes))
 
     try:
         firing = await context.sampler.ask("firing", count)
-    except StorageError:  # Whatever the page is about can perhaps be shown all the same.
+    except StorageError:  # The rest of the page may still work.
         firing = 0
     texts = live.text | {"firing": f"{firing:,}" if firing else ""}
     harmless = {name: plaintext.lines(text) for name, text in texts.items()}
@@ -60,7 +60,7 @@ async def _with_head(context: Context, live: Live) -> Live:
 
 
 def screen(path: str, template: str, look: Look, current: str) -> tuple[Route, Route]:
-    """The routes of a screen: the page, and what of it changes."""
+    """The routes of a screen: the page, and the JSON by which it refreshes."""
 
     async def show(context: Context, request: web.Request) -> web.Response:
         shown = await look(context, request)
@@ -85,12 +85,12 @@ def screen(path: str, template: str, look: Look, current: str) -> tuple[Route, R
 def log_in_page(
     context: Context, request: web.Request, status: int = 200, wrong: str = ""
 ) -> web.Response:
-    """A form for a token. Nothing is asked for who has none yet."""
+    """The form for a token. It queries no store, because the client is not logged in."""
     return rendered(context, request, "login.html", status, title="Log in", wrong=wrong)
 
 
 def _own_referrer(request: web.Request) -> str:
-    """Where somebody pressed a button: a path of ours, or nothing."""
+    """The path of the page on which a button was pressed. Empty if it is not on this server."""
     came_from = urlsplit(request.headers.get("Referer", ""))
     is_own = came_from.netloc == request.host and came_from.path.startswith("/")
     if request.method == "GET" or not is_own or came_from.path.startswith("//"):
@@ -99,13 +99,13 @@ def _own_referrer(request: web.Request) -> str:
 
 
 class Pages:
-    """What belongs to no screen."""
+    """Pages and files that belong to no screen."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     def problem(self, request: web.Request, problem: Problem) -> web.Response:
-        """A problem, for people. Who has to log in is asked to."""
+        """The page that shows a problem. If a token is needed, it is the login form."""
         context = self._context
         if problem.status == 401:
             return log_in_page(context, request, 401)
@@ -122,8 +122,8 @@ class Pages:
         return made
 
     def add_static(self, app: web.Application) -> None:
-        """Files for the browser. They have their digest in their address, so they may be kept. No
-        token is needed: the page that asks for one has them, too."""
+        """Add the routes of static files. Their addresses contain a digest, so browsers may cache
+        them forever. They need no token, because the login form uses them."""
 
         async def send(request: web.Request) -> web.Response:
             name = request.match_info["name"]

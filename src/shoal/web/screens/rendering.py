@@ -1,5 +1,5 @@
-"""HTML from templates. All that others chose goes through filters that make it harmless, and bound
-it."""
+"""Renders HTML from templates. Text from outside passes filters that make it harmless and limit its
+length."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from shoal.web.screens.live import Live
 
 NAV = ("crawls", "workers", "hosts", "schedules", "alerts", "explain")
 DETAIL = 20_000
-"""Characters of a traceback that are shown: its end, where the cause is."""
+"""How many characters of a traceback are shown, from its end, where the cause is."""
 
 
 @cache
@@ -45,7 +45,7 @@ def _environment() -> jinja2.Environment:
 
 @cache
 def static_file(name: str) -> bytes:
-    """A file for the browser."""
+    """The content of a static file."""
     return (files("shoal.web") / "static" / name).read_bytes()
 
 
@@ -55,13 +55,13 @@ def _digest(name: str) -> str:
 
 
 def _cut(text: str, most: int) -> str:
-    """The beginning of a text that others chose the length of."""
+    """The beginning of a text of any length."""
     more = len(text) - most
     return text if more <= 0 else f"{text[:most]}… and {more:,} characters more"
 
 
 def _moment(at: float) -> str:
-    """A moment, in UTC, for lists that do not refresh."""
+    """A time in UTC, for lists that do not refresh."""
     return datetime.fromtimestamp(at, UTC).strftime("%d %b %H:%M")
 
 
@@ -105,12 +105,13 @@ _DONE = {
 
 
 def _did(request: web.Request) -> str:
-    """What was done just now. An address can say no more than a known word and numbers."""
-    said = _DONE.get(request.query.get("did", ""), "")
-    told = said.format(counted(_number(request, "count"), "task"))
-    if said and (known := _number(request, "known")):
-        told += f" {known:,} known already."
-    return told
+    """The outcome of the last action, from the query. It only selects among fixed texts and fills
+    in numbers, so a forged link cannot make the page show other text."""
+    template = _DONE.get(request.query.get("did", ""), "")
+    text = template.format(counted(_number(request, "count"), "task"))
+    if template and (known := _number(request, "known")):
+        text += f" {known:,} known already."
+    return text
 
 
 def _number(request: web.Request, name: str) -> int:

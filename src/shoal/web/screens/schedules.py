@@ -1,4 +1,4 @@
-"""Schedules: when they are due, how they went, and a run out of turn."""
+"""The screen of schedules: when they are due, their past runs, and buttons to run or pause them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from shoal.coordinator.schedules import load_schedules
 from shoal.insight.figures import duration
 from shoal.insight.schedule_rows import outcome, run_row
 from shoal.web import charts
-from shoal.web.api.schedules import MAX_KEY, begun, schedule_of
+from shoal.web.api.schedules import MAX_KEY, request_run, schedule_of
 from shoal.web.context import Context
 from shoal.web.routes import Route
 from shoal.web.screens.live import AnyCell, Cell, Live, table
-from shoal.web.screens.pages import Shown, screen
+from shoal.web.screens.pages import ScreenContent, screen
 
 LAST = 10
 RUNS = 50
 
 
-async def look(context: Context, request: web.Request) -> Shown:
+async def look(context: Context, request: web.Request) -> ScreenContent:
     """Every schedule, in the order of shoal.toml."""
     now = time.time()
     planned = await plan(context.frontier, load_schedules(context.folder), now)
@@ -37,9 +37,9 @@ async def look(context: Context, request: web.Request) -> Shown:
         last += runs
     last.sort(key=lambda run: run.due_at, reverse=True)
     live.tables["runs"] = table([_row(context, run) for run in last], RUNS)
-    # Who presses a button of this page twice asks for one run.
+    # The key makes a button that is pressed twice ask for only one run.
     more = {"planned": planned, "key": secrets.token_hex(8)}
-    return Shown(title="Schedules", live=live, more=more)
+    return ScreenContent(title="Schedules", live=live, more=more)
 
 
 def _row(context: Context, run: Run) -> list[AnyCell]:
@@ -72,26 +72,26 @@ def _add(live: Live, number: str, each: Planned, runs: list[Run], now: float) ->
 
 
 def _moment(local: str) -> str:
-    """A moment by the clocks of a schedule's time zone, which is named beside it; seconds only
-    where there are some."""
+    """A time in the schedule's time zone, which the page names beside it. Zero seconds are left
+    out."""
     return local[:19].removesuffix(":00")
 
 
 async def run_now(context: Context, request: web.Request) -> web.StreamResponse:
-    """A run out of turn."""
+    """Ask for a run out of turn."""
     key = str((await request.post()).get("key", ""))[:MAX_KEY] or None
-    asked = await begun(context, schedule_of(context, request), key)
+    asked = await request_run(context, schedule_of(context, request), key)
     return _back(context, did="run" if asked.is_led else "waits")
 
 
 async def pause(context: Context, request: web.Request) -> web.StreamResponse:
-    """No run until it is resumed."""
+    """Pause a schedule: no run begins until it is resumed."""
     await set_paused(context.frontier.notes, schedule_of(context, request), is_paused=True)
     return _back(context)
 
 
 async def resume(context: Context, request: web.Request) -> web.StreamResponse:
-    """Go on from its next due time."""
+    """Resume a schedule, from its next due time."""
     await set_paused(context.frontier.notes, schedule_of(context, request), is_paused=False)
     return _back(context)
 

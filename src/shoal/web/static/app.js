@@ -1,19 +1,20 @@
-// Asks for what changes on this page every two seconds, and puts texts where texts were.
+// Polls for the parts of this page that change, every two seconds, and replaces their texts.
 "use strict";
 (() => {
-  // Who presses twice means it once. The form is on its way when its buttons are switched off.
+  // A form is sent only once, even if its button is pressed twice. The buttons are disabled after
+  // this event, because a disabled button would not be sent with the form.
   document.addEventListener("submit", (event) => {
     if (event.target.method !== "post") return;
     const buttons = event.target.querySelectorAll("button:enabled");
     setTimeout(() => buttons.forEach((button) => { button.disabled = true; }));
     addEventListener("pageshow", () => buttons.forEach((button) => { button.disabled = false; }), { once: true });
   });
-  // What does not fit into its cell is told in full to who points at it.
+  // Text that does not fit into its cell is shown in full as a tooltip.
   document.addEventListener("mouseover", (event) => {
     const at = event.target.closest("td");
     if (at) at.title = at.scrollWidth > at.clientWidth ? at.textContent.trim() : "";
   });
-  // On a phone there are more tabs than can be seen.
+  // On a phone, not all tabs fit: scroll to the current one.
   document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   if (!document.body.dataset.live) return;
 
@@ -140,7 +141,7 @@
         show(await answer.json());
         etag = answer.headers.get("ETag") || "";
       } else if (answer.status === 304) {
-        await answer.text();  // Otherwise browsers take it for one that was broken off.
+        await answer.text();  // Otherwise browsers treat the answer as aborted.
       } else {
         throw new Error(String(answer.status));
       }

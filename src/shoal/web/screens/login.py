@@ -1,4 +1,4 @@
-"""Logging in: a token for a cookie."""
+"""Logs people in and out: exchanges a token for a cookie."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from shoal.web.screens.pages import log_in_page
 
 
 async def ask(context: Context, request: web.Request) -> web.StreamResponse:
-    """A form for the token."""
+    """Show the form for a token."""
     return log_in_page(context, request)
 
 
 async def log_in(context: Context, request: web.Request) -> web.StreamResponse:
-    """Give a cookie to who has a token."""
+    """Set a cookie if the token is valid. If not, show the form again."""
     given = str((await request.post()).get("token", "")).strip()
     if context.access.is_open:
         return _to_start(context)
@@ -37,14 +37,14 @@ async def log_in(context: Context, request: web.Request) -> web.StreamResponse:
         path=context.prefix or "/",
         httponly=True,
         samesite="Strict",
-        # Behind a proxy that does TLS, we only know it from the browser.
+        # Behind a proxy that terminates TLS, only the browser's Origin shows that TLS is used.
         secure=request.secure or request.headers.get("Origin", "").startswith("https:"),
     )
     return response
 
 
 async def log_out(context: Context, request: web.Request) -> web.StreamResponse:
-    """Take the cookie back."""
+    """Delete the cookie."""
     response = web.Response(status=303, headers={"Location": context.url("login")})
     response.del_cookie(COOKIE, path=context.prefix or "/")
     return response

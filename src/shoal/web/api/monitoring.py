@@ -1,4 +1,4 @@
-"""Metrics for Prometheus, and alerts: what the leader has found."""
+"""Serves metrics for Prometheus, the wanted number of workers, and the alerts of the leader."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ OPENMETRICS = "application/openmetrics-text"
 
 
 class MetricsQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """What is told beside the usual."""
+    """Optional metrics."""
 
     hosts: bool = False
-    """The ten hosts with the most work left of each crawl."""
+    """Whether to include, for each crawl, the ten hosts with the most work left."""
 
 
 class AlertsQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """Which alerts."""
+    """Which alerts to list."""
 
     past: bool = False
-    """Those that were resolved."""
+    """Whether to list resolved alerts instead of pending and firing ones."""
 
 
 async def metrics(context: Context, request: web.Request) -> web.StreamResponse:
-    """All crawls, as Prometheus reads them."""
+    """The metrics of all crawls, in a format of Prometheus."""
     hosts = query_of(request, MetricsQuery).hosts
-    # Not as it came: each form of it would be looked for, and kept, apart.
+    # Reduced to two values, because each different one is a question of its own to the sampler.
     accept = OPENMETRICS if OPENMETRICS in request.headers.get("Accept", "") else ""
 
     async def look() -> tuple[bytes, str]:
@@ -72,11 +72,11 @@ async def scale(context: Context, request: web.Request) -> web.StreamResponse:
 
 
 class TestedForm(msgspec.Struct):
-    """What became of a test."""
+    """The outcome of sending a test by a route."""
 
     route: str
     failure: str
-    """Why it did not take it. Empty: it did."""
+    """Why the test was not delivered. Empty if it was."""
 
 
 async def send_test(context: Context, name: str) -> TestedForm:
@@ -89,12 +89,12 @@ async def send_test(context: Context, name: str) -> TestedForm:
 
 
 async def try_route(context: Context, request: web.Request) -> web.StreamResponse:
-    """Send a test by one route, and say what came of it."""
+    """Send a test by the route that the path names, and return the outcome."""
     return json_response(await send_test(context, request.match_info["name"]))
 
 
 async def list_alerts(context: Context, request: web.Request) -> web.StreamResponse:
-    """What is pending or firing, or was resolved."""
+    """The pending and firing alerts, or those that were resolved."""
     notes = context.frontier.notes
     is_past = query_of(request, AlertsQuery).past
     found = await (alerts_past(notes) if is_past else alerts_now(notes))
@@ -122,7 +122,7 @@ ROUTES = (
         method="GET",
         path="/api/v1/alerts",
         answer=list_alerts,
-        summary="What is pending or firing, or was resolved",
+        summary="Alerts that are pending or firing, or were resolved",
         query=AlertsQuery,
         gives=Page[dict[str, Any]],
     ),
@@ -132,7 +132,7 @@ ROUTES = (
         answer=try_route,
         summary="Send a test by a route",
         gives=TestedForm,
-        # It is tried three times: that may take longer than other answers do.
+        # Endless, because a test is tried three times, which may take longer than other answers.
         is_endless=True,
     ),
 )

@@ -1,4 +1,4 @@
-"""What people do to a crawl: steer it, seed it, forget it."""
+"""Handles what people do to a crawl: pause, resume, cancel, seed and forget it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from aiohttp import web
 from shoal.frontier.values import Control, Stats
 from shoal.insight.figures import counted
 from shoal.web.api.crawls import control, crawl_of, forget
-from shoal.web.api.seeds import MAX_SEEDS, added_to, each_line
+from shoal.web.api.seeds import MAX_SEEDS, add_seeds, each_line
 from shoal.web.context import Context
 from shoal.web.problems import LineError, Problem
 from shoal.web.routes import Route
-from shoal.web.screens.confirming import Question, ask, back_to
+from shoal.web.screens.confirmation import Question, ask, back_to
 from shoal.web.screens.pages import page
 
 MADE = "made"
-"""The field that tells a crawl from another one of the same name: when it was made."""
+"""The form field with the crawl's creation time, which differs if it was started over."""
 
 
 def steering(action: Control) -> Any:
-    """What pauses or resumes, and goes back to the crawl."""
+    """The handler that pauses or resumes a crawl, and goes back to its page."""
 
     async def steer(context: Context, request: web.Request) -> web.StreamResponse:
         crawl = crawl_of(request)
@@ -32,14 +32,14 @@ def steering(action: Control) -> Any:
 
 
 async def ask_cancel(context: Context, request: web.Request) -> web.StreamResponse:
-    """How much would be dropped."""
+    """Ask for confirmation, with the number of tasks that would be dropped."""
     crawl = crawl_of(request)
     stats = await context.frontier.stats(crawl)
     if stats.state.over:
         raise Problem(409, f"crawl '{crawl}' is {stats.state} already")
     question = Question(
-        what=f"Cancel this crawl: {counted(stats.remaining, 'task')} will be dropped",
-        told="What was stored stays. A cancelled crawl is not resumed; --fresh starts it over.",
+        title=f"Cancel this crawl: {counted(stats.remaining, 'task')} will be dropped",
+        effect="What was stored stays. A cancelled crawl is not resumed; --fresh starts it over.",
         button="Cancel the crawl",
         fields=[(MADE, _made(stats))],
     )
@@ -47,7 +47,7 @@ async def ask_cancel(context: Context, request: web.Request) -> web.StreamRespon
 
 
 async def cancel(context: Context, request: web.Request) -> web.StreamResponse:
-    """Cancel the crawl that was asked about, and say how much was dropped."""
+    """Cancel the crawl, and show how many tasks were dropped."""
     crawl = crawl_of(request)
     before = await _asked_about(context, request, crawl)
     await control(context, crawl, Control.CANCEL)
@@ -56,14 +56,14 @@ async def cancel(context: Context, request: web.Request) -> web.StreamResponse:
 
 
 async def ask_forget(context: Context, request: web.Request) -> web.StreamResponse:
-    """How much would be forgotten."""
+    """Ask for confirmation, with the number of tasks that would be deleted."""
     crawl = crawl_of(request)
     stats = await context.frontier.stats(crawl)
     if not stats.state.over:
         raise Problem(409, f"crawl '{crawl}' is {stats.state}: cancel it first")
     question = Question(
-        what=f"Forget this crawl: its queue of {counted(stats.added, 'task')} will be deleted",
-        told="Its results stay. With its queue goes what it has seen, and why tasks have died.",
+        title=f"Forget this crawl: its queue of {counted(stats.added, 'task')} will be deleted",
+        effect="Its results stay. With its queue goes what it has seen, and why tasks have died.",
         button="Forget the crawl",
         fields=[(MADE, _made(stats))],
     )
@@ -78,9 +78,9 @@ async def forget_it(context: Context, request: web.Request) -> web.StreamRespons
 
 
 async def _asked_about(context: Context, request: web.Request, crawl: str) -> Stats:
-    """The crawl, if it is the one that somebody was asked about. Raises Problem."""
-    said, stats = (await request.post()).get(MADE), await context.frontier.stats(crawl)
-    if said != _made(stats):
+    """The crawl's counters. Raises Problem if it was started over since the person was asked."""
+    asked_about, stats = (await request.post()).get(MADE), await context.frontier.stats(crawl)
+    if asked_about != _made(stats):
         raise Problem(409, f"crawl '{crawl}' was started over since you were asked")
     return stats
 
@@ -90,26 +90,26 @@ def _made(stats: Stats) -> str:
 
 
 async def ask_seeds(context: Context, request: web.Request) -> web.StreamResponse:
-    """A form for seeds."""
+    """Show the form for seeds."""
     return await _seed_page(context, request)
 
 
 async def seed(context: Context, request: web.Request) -> web.StreamResponse:
-    """Add the lines of a form. Those that are wrong are shown, with all that was written: what is
-    in already does no harm when it comes again."""
+    """Add the lines of a form. If some are wrong, show these, and keep all lines in the form: seeds
+    that were added already do no harm when they are sent again."""
     crawl = crawl_of(request)
     text = str((await request.post()).get("seeds", ""))
     lines = text.splitlines()
     if len(lines) > MAX_SEEDS:
         raise Problem(413, f"at most {MAX_SEEDS:,} lines; the API takes any number")
     try:
-        added = await added_to(context, crawl, each_line(lines))
+        added = await add_seeds(context, crawl, each_line(lines))
     except Problem as problem:
-        told = problem.details
-        return await _seed_page(context, request, told.detail, told.errors, text, problem.status)
+        wrong = problem.details
+        return await _seed_page(context, request, wrong.detail, wrong.errors, text, problem.status)
     if added.errors:
-        told_of = f"{added.added:,} added, {added.duplicates:,} known already, {added.bad:,} wrong:"
-        return await _seed_page(context, request, told_of, added.errors, text)
+        outcome = f"{added.added:,} added, {added.duplicates:,} known already, {added.bad:,} wrong:"
+        return await _seed_page(context, request, outcome, added.errors, text)
     known = str(added.duplicates)
     return back_to(context, crawl, did="seeded", count=str(added.added), known=known)
 
@@ -117,7 +117,7 @@ async def seed(context: Context, request: web.Request) -> web.StreamResponse:
 async def _seed_page(
     context: Context,
     request: web.Request,
-    told: str = "",
+    outcome: str = "",
     errors: list[LineError] | None = None,
     given: str = "",
     status: int = 200,
@@ -125,7 +125,7 @@ async def _seed_page(
     crawl = crawl_of(request)
     return await page(
         context, request, "seed.html", status, title=f"Seed {crawl}", current="crawls",
-        crawl=crawl, most=MAX_SEEDS, told=told, errors=errors or [], given=given,
+        crawl=crawl, most=MAX_SEEDS, outcome=outcome, errors=errors or [], given=given,
     )  # fmt: skip
 
 

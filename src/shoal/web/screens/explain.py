@@ -1,4 +1,4 @@
-"""Explain: what became of a URL."""
+"""The screen Explain: what became of a URL."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from shoal.web.screens.pages import page
 
 
 class Question(msgspec.Struct):
-    """Which URL of which crawl."""
+    """Which URL of which crawl to explain."""
 
     crawl: str = ""
     url: str = ""
 
 
 async def look(context: Context, request: web.Request) -> web.Response:
-    """A form to ask with, and the answer."""
+    """The form, and the answer if a crawl and a URL were given."""
     question = query_of(request, Question)
     crawls = [stats.crawl for stats in await context.sampler.crawls()][:500]
-    told: list[Explanation] = []
+    explanations: list[Explanation] = []
     wrong = ""
     if question.crawl and question.url:
         try:
             first = await explain(
                 context.frontier, context.results, question.crawl, question.url.strip()
             )
-            told = [first, *first.others]
+            explanations = [first, *first.others]
         except (ConfigError, UnknownCrawl) as error:
             wrong = str(error)
-    answers = [(each, list(explanation_rows(each))) for each in told]
+    answers = [(each, list(explanation_rows(each))) for each in explanations]
     return await page(
         context, request, "explain.html", title="Explain", current="explain",
         question=question, crawls=crawls, answers=answers, wrong=wrong,

@@ -1,5 +1,8 @@
-"""Pages that say what will happen to how many, and ask. What they said comes back with the answer:
-if that is no longer so, they say so and ask again."""
+"""Shows pages that ask for confirmation before something is deleted, cancelled or retried.
+
+The form carries what the page said, for instance a number of tasks. If that is no longer true when
+the answer arrives, the page is shown again with the change.
+"""
 
 from __future__ import annotations
 
@@ -13,32 +16,32 @@ from shoal.web.screens.pages import page
 
 
 class Question(NamedTuple):
-    """What somebody is asked."""
+    """The content of a page that asks for confirmation."""
 
-    what: str
-    told: str
-    """What that means."""
+    title: str
+    effect: str
+    """What the action means."""
     button: str
     fields: Sequence[tuple[str, str]] = ()
-    """What comes back with the answer."""
+    """Hidden fields, which come back with the answer."""
     destroys: bool = True
     tab: str = ""
-    """The tab of the crawl that it is about."""
+    """The crawl's tab that the link back leads to."""
     changed: str = ""
-    """What is no longer as it was when somebody said yes."""
+    """What has changed since the person was asked. Empty at first."""
 
 
 async def ask(
     context: Context, request: web.Request, crawl: str, question: Question
 ) -> web.Response:
-    """The page: its form goes to the same address."""
+    """The page that asks. Its form is sent to the same address."""
     tab = [question.tab] if question.tab else []
     return await page(
         context,
         request,
         "confirm.html",
         409 if question.changed else 200,
-        title=question.what,
+        title=question.title,
         current="crawls",
         crawl=crawl,
         question=question,
@@ -48,6 +51,6 @@ async def ask(
 
 
 def back_to(context: Context, crawl: str, *tab: str, **query: str) -> web.Response:
-    """Go on at a crawl's page."""
+    """Redirect to a crawl's page."""
     place = context.url("crawls", crawl, *tab, query=query)
     return web.Response(status=303, headers={"Location": place})
