@@ -16,8 +16,8 @@ from aiormq import Channel, spec
 from aiormq.abc import AbstractChannel, ConsumerCallback, DeliveredMessage
 
 from shoal.core.addresses import Address, parse_address
+from shoal.drivers.amqp.connection import AmqpConnection
 from shoal.drivers.amqp.failures import translated
-from shoal.drivers.amqp.wire import Wire
 from shoal.errors import ConfigError, StorageBusy
 
 ANSWER_S = 15.0
@@ -74,8 +74,8 @@ class AmqpLink:
     def __init__(self, address: Address, vhost: str = DEFAULT_VHOST) -> None:
         """`address` has been through `check`."""
         self.shown = address.shown
-        self._out = Wire(address, vhost)
-        self._in = Wire(address, vhost)
+        self._out = AmqpConnection(address, vhost)
+        self._in = AmqpConnection(address, vhost)
         # An error of one call ends its channel: so no two use the same one.
         self._askers, self._takers = _names("ask"), _names("take")
 
@@ -192,11 +192,11 @@ class AmqpLink:
 
     @asynccontextmanager
     async def _channel(
-        self, wire: Wire, name: str, size: int = 0
+        self, connection: AmqpConnection, name: str, size: int = 0
     ) -> AsyncIterator[AbstractChannel]:
         """A channel for one call, whose errors become ours. A connection that does not answer is
         dropped, unless the broker has said that it will not for a while."""
-        channel = await wire.channel(name)
+        channel = await connection.channel(name)
         limit = asyncio.timeout(ANSWER_S + size / SLOWEST_BYTES_S)
         try:
             with translated(self.shown):
@@ -205,9 +205,9 @@ class AmqpLink:
         except StorageBusy:
             if not limit.expired():
                 raise
-            if wire.is_blocked:
+            if connection.is_blocked:
                 raise self._alarm() from None
-            wire.drop()
+            connection.drop()
             raise
 
     def _alarm(self) -> StorageBusy:

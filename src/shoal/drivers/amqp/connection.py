@@ -30,7 +30,7 @@ HEARTBEAT_S = 20
 logging.getLogger("aiormq").setLevel(logging.CRITICAL)
 
 
-class Wire:
+class AmqpConnection:
     """A connection. Channels are told apart by what they are for: an error closes one of them, with
     all that was taken over it and is not acknowledged."""
 
