@@ -1,4 +1,4 @@
-"""Kinds of failures: they are counted, stored with dead tasks, and select what to retry or purge."""
+"""Kinds of failures are counted, stored with dead tasks, and select what to retry or purge."""
 
 from __future__ import annotations
 

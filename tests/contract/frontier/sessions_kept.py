@@ -201,7 +201,7 @@ class TestAccountsOfTheDead:
 
 class TestFleetOfAccounts:
     async def test_many_workers_lose_and_double_nothing(self, backend: Backend) -> None:
-        """Some sessions end, some workers die: all tasks end, and no account is with two workers."""
+        """Some sessions end, some workers die: all tasks end, and accounts have one worker each."""
         others = [another_session_client(backend, f"w{n}") for n in range(3)]
         fleet = [session_client(backend), *others]
         await put_group(backend.frontier, ALICE, BOB, CAROL)
