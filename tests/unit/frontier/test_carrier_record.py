@@ -26,14 +26,14 @@ async def test_a_key_that_is_made_in_the_middle_of_a_life_is_seen() -> None:
     await found.read()
     assert found.key == b"", "tasks of the crawl do not travel yet"
     record[1:] = [b"amqp://here:5672/%2F", KEY.hex().encode()]
-    await found.of_life("ab12")
+    await found.ensure_current("ab12")
     assert found.key == KEY
 
 
 async def test_they_are_read_once_in_a_life() -> None:
     found, asked = carrier_record([b"ab12", b"amqp://here:5672/%2F", KEY.hex().encode()])
     for _ in range(3):
-        await found.of_life("ab12")
+        await found.ensure_current("ab12")
     assert (asked.await_count, found.key) == (1, KEY)
 
 
@@ -42,5 +42,5 @@ async def test_nobody_seals_what_never_leaves_redis() -> None:
         [b"ab12", b"amqp://here:5672/%2F", KEY.hex().encode()], is_open=False
     )
     for _ in range(3):
-        await found.of_life("ab12")
+        await found.ensure_current("ab12")
     assert (asked.await_count, found.key) == (1, b"")
