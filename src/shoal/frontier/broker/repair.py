@@ -39,9 +39,9 @@ class Repair:
         self._mover = mover
 
     async def write_off(self, settles_s: float) -> int:
-        """Write off the blocks of lanes that are empty both now and `settles_s` later. A single
-        look may miss blocks that somebody has just fetched and not admitted yet. Returns how many
-        tasks were written off."""
+        """Write off the blocks of lanes that are empty both now and `settles_s` later. After a
+        single look, blocks that somebody has just fetched and not admitted yet would seem lost.
+        Returns how many tasks were written off."""
         await self._empty_outbox()
         prefix = await self._shard.prefix()
         missing = await self._in_empty_lanes(prefix)
