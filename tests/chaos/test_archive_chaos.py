@@ -47,7 +47,7 @@ def crawl_into(archive: str, fmt: str = "blobs") -> tuple[str, ...]:
 
 
 def assert_all_is_kept(folder: Folder, site: GatedSite, address: str) -> None:
-    """Every page is done; and whatever the page log says is done, the archive has."""
+    """Check that every page is done, and that the archive has all that the page log refers to."""
     stats = folder.stats("links")
     assert (stats.state, stats.done, stats.leased) == ("finished", PAGES + 1, 0)
     assert len(folder.export("links")) == PAGES + 1

@@ -1,4 +1,4 @@
-"""A crawl on RabbitMQ and Redis whose broker is emptied by hand, is short of disk, or is set up
+"""A crawl on RabbitMQ and Redis whose broker is purged, is short of disk space, or is set up
 wrong."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.alone, pytest.mark.rare]
 HOSTS, PRODUCTS = 2, 60
 SMALL = "?window=4&block=4"
 PURGE = "[rabbit_amqqueue:purge(Q) || Q <- rabbit_amqqueue:list()]."
-"""All queues at once: rabbitmqctl takes a second for each."""
+"""Purges all queues in one call: rabbitmqctl needs a second per call."""
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def is_quiet(folder: Folder) -> bool:
 
 
 def has_blocks(server: RabbitServer) -> bool:
-    """Queues that are new are left alone for two seconds before anything is in them."""
+    """Whether any queue has messages. This may take a moment after the queues were created."""
     return any(int(ready) for (ready,) in server.queues("messages_ready"))
 
 
@@ -111,7 +111,7 @@ class TestShortOfDisk:
 
 
 def refused(folder: Folder, why: str) -> Ended:
-    """A crawl that cannot be: it says so in one line."""
+    """Run a crawl that cannot begin, and check that it gives this reason in one line."""
     ended = folder.shoal(*CRAWL)
     assert ended.code == 2, ended
     (line,) = [line for line in ended.err.splitlines() if why in line]
@@ -122,7 +122,7 @@ def refused(folder: Folder, why: str) -> Ended:
 
 
 BEFORE = ("password", "vhost", "trust")
-"""What is found before a crawl begins. The rest is found when the first block leaves."""
+"""Faults that are noticed before a crawl begins. Others are noticed with the first block."""
 
 
 class TestSetUpWrong:

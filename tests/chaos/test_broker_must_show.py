@@ -1,4 +1,4 @@
-"""A crawl on RabbitMQ and Redis: workers and both servers are killed, and all of it is found."""
+"""A crawl on RabbitMQ and Redis: workers and both servers are killed, and all pages are found."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.alone
 HOSTS, PRODUCTS = 4, 250
 KILLS = 3
 PACED = "100/s"
-"""The usual window of a host without a rate has room for all that the shop has of one."""
+"""A rate, because the default window of a host without one has room for all its pages."""
 REDIS, BROKER = "Redis", "RabbitMQ"
 
 
@@ -45,7 +45,7 @@ def has_answered(shop: Shop, requests: int) -> bool:
 def test_workers_redis_and_the_broker_are_killed(tmp_path: Path, options: str, rate: str) -> None:
     random = seeded_random("kills of workers, of Redis and of RabbitMQ")
     moments = sorted(random.sample(range(10, HOSTS * PRODUCTS), KILLS + 2))
-    # The broker last: while it starts again, a crawl that has enough at hand comes to its end.
+    # The broker is killed last: while it restarts, the crawl may end with the tasks in Redis.
     victims = [*random.sample([*map(str, range(KILLS)), REDIS], KILLS + 1), BROKER]
     with (
         RedisServer(tmp_path / "redis", *DURABLE) as server,

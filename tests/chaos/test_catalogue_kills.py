@@ -1,4 +1,4 @@
-"""kill -9 of workers while the end of a catalogue is being searched for."""
+"""kill -9 of workers while they search for the end of a catalogue."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.until import until, until_now
 
 PAGES = 21
 MOMENTS = (8, 20)
-"""Probes on the way up, and on the way back from past the end."""
+"""Page numbers that are probed on the way up, and on the way back from beyond the end."""
 
 SPIDER = """
 from shoal import Catalogue, Spider
@@ -36,7 +36,7 @@ class Shop(Spider):
 
 
 class HeldSite(ListingSite):
-    """Does not answer for certain pages until it is told to."""
+    """Holds back the answers for certain pages."""
 
     def __init__(self) -> None:
         super().__init__(PAGES)
@@ -48,7 +48,7 @@ class HeldSite(ListingSite):
 
 
 def kill_at(crawl: Running, site: HeldSite, path: str) -> None:
-    """kill -9 of the workers while one of them waits for this page."""
+    """kill -9 of the workers while one of them waits for a page."""
     until_now(path, lambda: path in site.paths)
     for worker in crawl.workers():
         os.kill(worker, signal.SIGKILL)

@@ -1,4 +1,5 @@
-"""kill -9 of workers in the middle of chains: each keeps its order, never two steps at once."""
+"""kill -9 of workers in the middle of chains: each keeps its order, and never runs two steps at
+once."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from support.until import until, until_now
 
 CHAINS, STEPS, WORKERS, KILLS = 6, 12, 3, 4
 REDIRECTED, DEADLY, GONE = "3", "5", "8"
-"""Steps that are not pages like the others."""
+"""Steps that are not ordinary pages."""
 ALL_STEPS = [*"0123", "3?moved", *(str(number) for number in range(4, STEPS))]
 
 SPIDER = """
@@ -50,12 +51,12 @@ class Chains(Spider):
 
 
 class ChainSite(Site):
-    """Keeps watch over its chains. Answers no more requests than it is allowed to."""
+    """Checks the order of its chains. Answers only as many requests as are allowed."""
 
     def __init__(self) -> None:
         super().__init__(self._gated)
         self.allowed = 0
-        """So many requests are answered. A test raises it."""
+        """How many requests are answered. Tests raise it."""
         self.faults: list[str] = []
         self._under_way: dict[str, str] = {}
 
@@ -67,13 +68,13 @@ class ChainSite(Site):
         if before != step:
             self.faults.append(f"{path} was asked for while step {before} was under way")
         await until(f"{path} to be allowed", lambda: number <= self.allowed)
-        # If its worker was killed, another may have asked again, and got its answer first.
+        # If the worker was killed, another may have asked again and been answered first.
         if self._under_way.get(chain) == step:
             del self._under_way[chain]
         return _page(path, step)
 
     def steps_of(self, chain: int) -> list[str]:
-        """All that was asked for of a chain, in the order of arrival."""
+        """The steps of a chain that were requested, in the order of arrival."""
         start = f"/{chain}/"
         return [path.removeprefix(start) for path in self.paths if path.startswith(start)]
 

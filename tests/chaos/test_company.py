@@ -1,4 +1,4 @@
-"""Several commands at one crawl at once, and a server that goes away and comes back."""
+"""Several commands on one crawl at once, and a server that goes away and comes back."""
 
 from __future__ import annotations
 

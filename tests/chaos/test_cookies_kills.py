@@ -1,4 +1,4 @@
-"""kill -9 of workers in the middle of chains: the next one goes on with the cookies."""
+"""kill -9 of workers in the middle of chains: the next worker goes on with the cookies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LAST, WORKERS, KILLS = 12, 2, 3
 
 
 class GatedSite(LoginSite):
-    """Answers no more requests than it is allowed to."""
+    """Answers only as many requests as are allowed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,14 +52,14 @@ def test_workers_are_killed_in_the_middle_of_sessions(folder: Folder) -> None:
     with serving(GatedSite()) as site:
         folder.write("login.py", spider(site, chains=CHAINS, last=LAST))
         with folder.running("crawl", "login.py:Chains", "--workers", str(WORKERS)) as crawl:
-            # After all have begun: one that is killed with a login in its hands logs in again.
+            # After all chains have begun: a kill in the middle of a login would repeat that.
             first, last = 3 * len(CHAINS), (LAST - 2) * len(CHAINS)
             moments = sorted(random.sample(range(first, last), KILLS))
             for moment in moments:
                 site.allowed = moment
                 until_now(f"request {moment} and more", lambda: len(site.asked) > site.allowed)
                 until_now("all workers", lambda: len(crawl.workers()) == WORKERS)
-                # First all of them: then somebody is hit who has something in hand.
+                # All workers the first time, so that at least one is hit that has a task.
                 chosen = (
                     crawl.workers() if moment == moments[0] else [random.choice(crawl.workers())]
                 )

@@ -51,7 +51,7 @@ async def any_page(path: str) -> web.Response:
 
 
 def put_gated_spider(folder: Folder, url: str) -> None:
-    """Write `links.py`: half of its seeds come when there is a file called `gate`."""
+    """Write `links.py`: the second half of its seeds waits for a file called `gate`."""
     folder.write("links.py", GATED.format(seeds=SEEDS, url=url))
 
 
@@ -78,7 +78,7 @@ def test_a_run_begins_though_the_leader_is_killed_a_second_before(tmp_path: Path
 
 
 def begin_seeding(office: Office, leader: Running) -> str:
-    """A run of which half of the seeds are in, or about to be."""
+    """Begin a run, and wait until its first seeds are in. Returns its crawl."""
     office.leads(leader)
     crawl = office.begin()
     until_now("the run", lambda: crawl in office.runs())

@@ -1,4 +1,4 @@
-"""Workers that die as soon as they are started: the fleet gives up instead of trying for ever."""
+"""Workers that die as soon as they start: the fleet gives up instead of trying for ever."""
 
 from __future__ import annotations
 

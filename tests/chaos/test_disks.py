@@ -26,7 +26,7 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own with little room."""
+    """A small file system of its own."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=400k", "none", str(folder)]
@@ -42,7 +42,8 @@ def assert_one_line(ended: Ended, says: str) -> None:
 
 
 def assert_room_is_all_it_takes(folder: Folder, site: Site) -> None:
-    """Nothing was acknowledged that was not stored, so the same command finds all of it."""
+    """Check that nothing was acknowledged before it was stored, so that the same command finishes
+    the crawl."""
     stats = folder.stats("links")
     assert stats.done == stats.items <= len(folder.export("links")) < PAGES
     assert folder.shoal(*COMMAND).code == 0
@@ -59,7 +60,7 @@ def test_a_file_that_cannot_grow(tmp_path: Path, site: Site) -> None:
 
 
 def test_results_on_a_full_disk(tmp_path: Path, site: Site, small_disk: Path) -> None:
-    """The frontier could go on. It must not, since items cannot be stored."""
+    """The frontier has room. The crawl must stop all the same, as items cannot be stored."""
     folder = Folder(tmp_path, {"SHOAL_RESULTS": f"sqlite:///{small_disk}/items.db"})
     put_spider(folder, [site], rate="none")
     assert_one_line(folder.shoal(*COMMAND), "items.db: database or disk is full")

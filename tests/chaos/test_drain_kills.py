@@ -1,4 +1,4 @@
-"""Deliverers, workers and Redis are killed; all results are in the store, once, in the end."""
+"""Deliverers, workers and Redis are killed: in the end, the store has all results once."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def folder(tmp_path: Path, server: RedisServer) -> Folder:
 
 @contextmanager
 def locked(folder: Folder) -> Iterator[None]:
-    """Nobody else can write to the store."""
+    """Lock the store, so that nobody else can write to it."""
     with closing(sqlite3.connect(folder.path / STORE, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         yield
@@ -62,7 +62,8 @@ def locked(folder: Folder) -> Iterator[None]:
 
 @contextmanager
 def open_deliverer(folder: Folder, server: RedisServer) -> Iterator[Running]:
-    """A deliverer that has opened its store: it did so before it looked into the stream."""
+    """Start a deliverer, and wait until it has looked into the stream. Before that it has opened
+    its store."""
     with folder.running(*DRAIN) as deliverer, server.client() as raw:
         until_now("a deliverer's first look", lambda: raw.exists(KEY) and raw.xinfo_groups(KEY))
         yield deliverer
@@ -80,7 +81,7 @@ def fill(server: RedisServer, batches: range) -> None:
 
 
 def stored(folder: Folder) -> tuple[int, int, int]:
-    """Items, pages and kept readings in the store."""
+    """The numbers of items, pages and readings in the store."""
     with closing(sqlite3.connect(folder.path / STORE)) as connection:
         tables = ("items", "pages", "observations")
         counts = [connection.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in tables]
@@ -93,7 +94,7 @@ def kill(running: Running) -> None:
 
 
 def drain_the_rest(folder: Folder, raw: redis.Redis) -> int:
-    """Another deliverer takes over. Returns how many items it wrote."""
+    """Let another deliverer take over. Returns how many items it wrote."""
     age(raw)
     ended = folder.shoal(*DRAIN, "--until-empty", "--json")
     assert ended.code == 0, ended
@@ -169,7 +170,7 @@ def test_redis_is_killed_and_comes_back(
 def test_a_whole_crawl_through_the_stream(
     tmp_path: Path, folder: Folder, server: RedisServer, raw: redis.Redis
 ) -> None:
-    """Workers and deliverers die in turn; there is so little room that workers must wait."""
+    """Workers and deliverers die in turn. The stream is so short that workers must wait."""
     random = seeded_random("kills of workers and deliverers")
     with serving(Shop(hosts=4, products=200)) as shop:
         address = stream_url(server, max=5)
@@ -199,7 +200,7 @@ def test_a_whole_crawl_through_the_stream(
 
 
 def wait_for_progress(folder: Folder, shop: Shop, requests: int) -> None:
-    """Until the shop has had so many requests, and something more is in the store."""
+    """Wait until the shop had this many requests, and the store has more than now."""
     before = stored(folder)
     until_now(f"request {requests}", lambda: len(shop.log) >= requests)
     until_now("more in the store", lambda: stored(folder) > before)

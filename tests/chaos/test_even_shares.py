@@ -1,4 +1,4 @@
-"""How workers divide one site among them, and what becomes of the share of one that goes."""
+"""How workers divide a site among themselves, and what happens to the share of one that leaves."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from support.sites import serving
 from support.until import until_now
 
 PAGES = 20_000
-"""Far more than are crawled: all workers are at work when a test ends."""
+"""Far more than are crawled, so that all workers are busy when a test ends."""
 ROOM = Rules().concurrency_per_host
 FOR_EVER_S = 3600.0
 EACH = 150
-"""Pages per worker, on average, among which the division is looked at."""
+"""The average number of pages per worker over which the division is measured."""
 
 pytestmark = pytest.mark.alone
 
@@ -44,7 +44,7 @@ def begin(folder: Folder, site: CrowdedSite, lease_s: float = FOR_EVER_S) -> Non
 
 
 def wait_until_all_have_theirs(site: CrowdedSite, workers: Crowd) -> None:
-    """Wait until each has as much in flight as its share is at least."""
+    """Wait until each worker has at least an even share in flight."""
     names = [STARTERS, *workers.others]
     until_now(
         "an even share of each",
@@ -91,7 +91,7 @@ def test_one_that_joins_has_its_share_soon(folder: Folder, site: CrowdedSite) ->
 
 @pytest.mark.rare
 def test_one_that_leaves_hands_its_share_on_at_once(folder: Folder, site: CrowdedSite) -> None:
-    """Not when its leases are over, which is never."""
+    """The others do not wait for its leases to expire, which they never do here."""
     begin(folder, site)
     with crowd(folder, starters=1, others=1) as workers:
         wait_until_all_have_theirs(site, workers)

@@ -43,8 +43,8 @@ class Pots(Spider):
 
 
 class GatedShop(GatedSite):
-    """Each item has files of its own, some of which say the same as others', and one that all
-    have. No more requests are answered than are allowed so far."""
+    """Each item has its own files, some with the same content as another item's, and one file that
+    all items have. Answers only as many requests as are allowed."""
 
     def __init__(self) -> None:
         super().__init__(0)
@@ -65,7 +65,7 @@ def files_of(sku: str) -> list[str]:
 
 
 def content(name: str) -> bytes:
-    """Half of an item's files are those of the item before."""
+    """The content of a file. Two neighbouring items have the same content in every other file."""
     number, _, file = name.partition("-")
     if file and int(file) % 2:
         return picture(f"{int(number) // 2} {file}")
@@ -80,7 +80,7 @@ def site() -> Iterator[GatedShop]:
 
 
 def assert_all_is_kept(folder: Folder, *stores: str) -> None:
-    """Every item has all its files, and every content is stored once."""
+    """Check that every item has all its files, and that equal contents are stored once."""
     skus = [str(number) for number in range(ITEMS)]
     ended = folder.shoal("export", "pots", *stores, "-o", "pots.jsonl", "--files", "out")
     assert ended.code == 0, ended

@@ -1,4 +1,4 @@
-"""kill -9 of workers and of their parent, at random moments with requests under way."""
+"""kill -9 of workers and of their parent, at random moments with requests in flight."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def site() -> Iterator[GatedSite]:
 @pytest.fixture
 def folder(tmp_path: Path, site: GatedSite) -> Folder:
     folder = Folder(tmp_path)
-    # A lease that is not given back at once is not given back within the test.
+    # Leases outlast the test, so that those that are not given back at once are missed.
     put_spider(folder, [site], rate="none", lease_s=3600)
     return folder
 
 
 def wait_for_moment(crawl: Running, site: GatedSite, moment: int) -> None:
-    """Let the crawl come to a request, and wait until all its workers are there."""
+    """Let the crawl reach a request, and wait until all its workers run."""
     site.allowed = moment
     until_now(f"request {moment} and more", lambda: len(site.hits) > moment)
     until_now("three workers", lambda: len(crawl.workers()) == 3)
@@ -78,7 +78,7 @@ def test_a_killed_worker_is_replaced_and_loses_nothing(folder: Folder, site: Gat
 
 
 def test_a_killed_script_goes_on_where_it_was(folder: Folder, site: GatedSite) -> None:
-    """Its one worker runs in its own process: nobody is left to give back its leases."""
+    """Its only worker runs in the same process, so nobody is left to give back its leases."""
     folder.write("script.py", SCRIPT)
     site.allowed = seeded_random("kill of a script").randrange(1, PAGES)
     with folder.running("script.py", program=sys.executable) as script:

@@ -1,4 +1,4 @@
-"""Pages that take their worker with them, and handlers that raise what nobody should raise."""
+"""Pages that kill their worker, and handlers that raise what no handler should raise."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Fragile(Spider):
 
 
 def crawl_with(folder: Folder, site: Site, harm: str, *options: str) -> list[dict[str, str]]:
-    """Crawl a site with one page that does harm; return the dead tasks."""
+    """Crawl a site with one harmful page. Returns the dead tasks."""
     folder.write("fragile.py", SPIDER.format(url=site.url, poison=POISON, harm=harm))
     ended = folder.shoal("crawl", "fragile.py", *options)
     assert ended.code == 3, ended

@@ -1,4 +1,4 @@
-"""What a fleet on Redis and PostgreSQL must show: killed workers, a database that goes away."""
+"""A fleet on Redis and PostgreSQL survives killed workers and a database that goes away."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DATABASE = -1
 PAGES = 120
 CONCURRENCY = 8
 OPEN = {"rate": "none", "concurrency": CONCURRENCY, "concurrency_per_host": PAGES}
-"""No limit but the workers' own."""
+"""Rules without limits for hosts, so that only the workers' concurrency counts."""
 
 WAITING = "waiting for the results store"
 BACK = "the results store is back"
@@ -36,7 +36,7 @@ BACK = "the results store is back"
 
 @pytest.fixture(scope="module")
 def database() -> Iterator[PostgresServer]:
-    """As durable as it comes: what was committed must be there after a crash."""
+    """A server with PostgreSQL's own durability: a crash must not lose what was committed."""
     with PostgresServer() as server:
         yield server
 
@@ -67,12 +67,12 @@ def nobody_waits(crawl: Running) -> bool:
 
 
 def crash_and_restart(database: PostgresServer, crawl: Running) -> None:
-    """SIGQUIT: everybody is thrown out, and it recovers from its log."""
+    """Crash with SIGQUIT: all connections are closed, and the server recovers from its log."""
     waited = crawl.err.count(WAITING)
     database.crash()
     until_now("somebody to notice", partial(has_waited, crawl, waited))
     database.start()
-    # Those that still wait would not say so again at the next crash.
+    # Workers that still wait would not log the next crash.
     until_now("all to notice that it is back", partial(nobody_waits, crawl))
 
 
@@ -104,7 +104,7 @@ def test_workers_are_killed_and_the_database_crashes(
         stats = folder.stats("shop")
     assert_adds_up(stats)
     assert (stats.state, stats.dead, stats.leased) == ("finished", len(shop.broken()), 0)
-    # Every page that is done was saved before: no done task without its page log.
+    # Pages are saved before they are done, so every done task has an entry in the page log.
     logged = "SELECT count(DISTINCT fingerprint) FROM pages WHERE verdict = 'done'"
     assert database.execute(logged, database="shop") == [(stats.done,)]
 
@@ -135,7 +135,7 @@ def test_while_the_database_is_away_nothing_is_finished_and_little_is_fetched(
 
 @pytest.mark.rare
 def test_a_database_without_free_connections_is_waited_for(tmp_path: Path, site: GatedSite) -> None:
-    """There is one too few for all workers, until the test lets go of its own."""
+    """There is one connection too few for the workers, until the test closes its own."""
     settings = {"max_connections": "4", "superuser_reserved_connections": "0"}
     with PostgresServer(**settings) as database:
         folder = Folder(tmp_path, {"SHOAL_RESULTS": database.new_database("links")})
@@ -158,7 +158,7 @@ def test_a_database_without_free_connections_is_waited_for(tmp_path: Path, site:
 def test_tasks_are_not_lost_to_a_database_that_refuses(
     tmp_path: Path, database: PostgresServer, site: GatedSite
 ) -> None:
-    """Each try gives its tasks back: they are no poison, however often it fails."""
+    """Each failed save gives the tasks back. However often that happens, they are not poison."""
     site.allowed = 10**9
     folder = Folder(tmp_path, {"SHOAL_RESULTS": database.new_database("links")})
     put_spider(folder, [site], **OPEN, max_losses=1)
@@ -167,7 +167,7 @@ def test_tasks_are_not_lost_to_a_database_that_refuses(
         " $$ BEGIN RAISE EXCEPTION 'not today' USING ERRCODE = 'insufficient_privilege'; END $$",
         database="links",
     )
-    assert folder.shoal("results", "prune", "--older-than", "1y").code == 0  # Makes the tables.
+    assert folder.shoal("results", "prune", "--older-than", "1y").code == 0  # Creates the tables.
     refuse = "BEFORE INSERT ON pages FOR EACH ROW EXECUTE FUNCTION refuse()"
     database.execute(f"CREATE TRIGGER refusing {refuse}", database="links")
     for workers in ("1", "2", "1"):
@@ -209,7 +209,7 @@ def test_a_worker_that_is_told_to_stop_saves_what_it_has(
         site.allowed = PAGES // 2
         until_now("half of the pages", lambda: len(site.hits) > site.allowed)
         crawl.send(signal.SIGTERM)
-        # Those that are there are answered. The rest would be done before all are told to stop.
+        # Answer only requests that have arrived: others would finish before all workers stop.
         site.allowed = len(site.hits)
         assert crawl.wait().code == 1
     site.allowed = 10**9

@@ -1,4 +1,4 @@
-"""What exits are banned for is remembered: over time, over restarts, and for all workers."""
+"""Bans of exits are remembered: over time, across restarts, and by all workers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.rare
 
 PAGES = 40
 LONG_S = 100 * COOL_FIRST_S
-"""The leases of these crawls last, however much time a test lets pass."""
+"""The lease time of these crawls: longer than any time that a test lets pass."""
 
 
 @pytest.fixture(params=first_then_rare("sqlite", "redis"))
@@ -39,7 +39,7 @@ def site() -> Iterator[BanningSite]:
 def test_a_banned_exit_gets_nothing_until_its_time_and_then_one(
     folder: ExitFolder, site: BanningSite
 ) -> None:
-    """The crawl is killed in between, and goes on with other processes: the ban holds."""
+    """The crawl is killed and goes on with other processes: the ban still holds."""
     exits = bound(3)
     folder.put_pool("dc", exits)
     folder.put_spider(site.urls, concurrency_per_host=3, lease_s=LONG_S)
@@ -65,9 +65,10 @@ def test_a_banned_exit_gets_nothing_until_its_time_and_then_one(
 def test_a_site_that_forbids_everybody_is_left_in_peace(
     folder: ExitFolder, site: BanningSite
 ) -> None:
-    """The host is slowed down, and the pool is spared: it may be used again when the site is.
+    """The host is slowed down and most of the pool is spared, for when the site answers again.
 
-    It forbids while few answers were good: the more were, the more blocks it takes to tell.
+    The site forbids after few good answers: the more there were, the more blocks it takes until
+    the host is slowed down.
     """
     site.forbids_after = 6
     folder.put_pool("dc", bound(12))
@@ -87,7 +88,7 @@ def test_a_site_that_forbids_everybody_is_left_in_peace(
 
 
 def test_up_where_it_is_blocked_and_down_again(folder: ExitFolder, site: BanningSite) -> None:
-    """The cheap exits are banned: the dear ones serve, until the cheap ones do again."""
+    """While the cheap exits are banned, the expensive ones are used."""
     cheap, dear = bound(12), bound(4, first=12)
     folder.put_pool("dc", cheap, escalate_to="res")
     folder.put_pool("res", dear, cost={"per_request": 1.0}, budget="1000/day")
@@ -125,7 +126,7 @@ def _has_more(site: BanningSite, than: int) -> bool:
 
 
 def test_a_budget_is_never_overspent(folder: ExitFolder, site: BanningSite) -> None:
-    """What the dear exits may cost is spent: the rest waits, and dies saying so."""
+    """When the budget is spent, the other tasks wait, and die with that reason."""
     folder.put_pool("res", bound(3), cost={"per_request": 1.0}, budget="10/day", pool_timeout="2s")
     folder.put_spider(site.urls, proxy_pool="res", concurrency_per_host=4)
     assert folder.shoal("crawl", "links.py", "--workers", "4").code == 3
@@ -135,7 +136,8 @@ def test_a_budget_is_never_overspent(folder: ExitFolder, site: BanningSite) -> N
 
 
 def test_every_exit_is_banned_in_the_end(folder: ExitFolder, site: BanningSite) -> None:
-    """All dead never means all forgiven: what is left waits for the first to have cooled down."""
+    """If all exits are banned, no ban is lifted early: tasks wait until the first has cooled
+    down."""
     exits = bound(2)
     folder.put_pool("dc", exits)
     folder.put_spider(site.urls, concurrency_per_host=1, lease_s=LONG_S, max_blocks=50)

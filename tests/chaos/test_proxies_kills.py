@@ -1,5 +1,5 @@
-"""Crawls by exits under harm: workers and proxies are killed, and nothing is lost, doubled or sent
-from our own address."""
+"""Crawls through exits: workers and proxies are killed, and nothing is lost, duplicated or sent
+from this machine's own address."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_workers_are_killed(folder: ExitFolder) -> None:
             ended = crawl.wait()
         assert ended.code == 0, ended
         assert_only_by(site, [server.source for server in servers])
-        # Proxies may still be at work on what the last victim had sent: at most as much again.
+        # Proxies may still be handling requests of the last victim: at most as many again.
         assert site.most_at_host(site.hosts[0]) <= 2 * 6
     assert_complete(folder, site, PAGES)
     stats = folder.stats("links")
@@ -53,7 +53,7 @@ def test_workers_are_killed(folder: ExitFolder) -> None:
 
 @pytest.mark.rare
 def test_every_proxy_is_killed_and_comes_back(folder: ExitFolder) -> None:
-    """What was on its way is tried again; nobody goes without a proxy meanwhile."""
+    """Interrupted requests are tried again. Meanwhile none is sent without a proxy."""
     chance = seeded_random("the ends of proxies")
     with serving(BanningSite(PAGES)) as site, proxies(folder.path, 3) as servers:
         site.takes_s = 0.05
@@ -75,5 +75,5 @@ def test_every_proxy_is_killed_and_comes_back(folder: ExitFolder) -> None:
 
 
 def _none(folder: ExitFolder) -> bool:
-    """Whether each exit is out, or cools down."""
+    """Whether no exit can be used: each is out or cools down."""
     return all(state.cooling or state.out_until for state in folder.exits_now())

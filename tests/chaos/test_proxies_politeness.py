@@ -1,5 +1,5 @@
-"""The three clocks of a request by an exit, as the target reads them: its host's, its exit's, and
-that of both; with several workers, and two crawls that know nothing of each other."""
+"""The intervals of requests through exits, measured at the target: per host, per exit, and per pair
+of both; with several workers, and two independent crawls."""
 
 from __future__ import annotations
 

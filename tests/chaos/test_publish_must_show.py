@@ -1,5 +1,5 @@
-"""A crawl that publishes to RabbitMQ: workers are killed, and so is the broker, and every item that
-is stored was published."""
+"""A crawl that publishes to RabbitMQ: workers and the broker are killed, and every stored item is
+published."""
 
 from __future__ import annotations
 

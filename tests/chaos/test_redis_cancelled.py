@@ -1,5 +1,5 @@
-"""Calls to Redis that are cancelled, at any moment: they end. A worker that waited for one would
-never end otherwise."""
+"""Calls to Redis end when they are cancelled, at any moment. Otherwise a worker that waits for one
+would never end."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A master is killed in the middle of a crawl, and a replica takes over.
 
-Replication is asynchronous: what the replica had not received is done again. So pages may be
-fetched twice, but nothing is lost and nothing is stored twice.
+Replication is asynchronous, so work that the replica had not received is repeated. Pages may be
+fetched twice, but nothing is lost or stored twice.
 """
 
 from __future__ import annotations

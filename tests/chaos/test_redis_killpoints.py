@@ -23,7 +23,7 @@ from support.until import until
 
 PAGES = 40
 LINKED = 35
-"""The front page links to the first of them. The others are left in the inbox."""
+"""How many pages the front page links to. The others are seeds in the inbox."""
 HELD = "/1"
 INBOX = "shoal:links:inbox"
 
@@ -39,18 +39,18 @@ MOST_TIMES = {
     **dict.fromkeys(("leased", "saving", "saved", "finished", "renewed", "beaten"), 2),
     **dict.fromkeys(("collecting", "collected"), 1),
 }
-"""How often a point is passed for sure by at least one of two workers: batches are few."""
+"""How often at least one of two workers surely passes a point. There are only few batches."""
 ANY_PAGE = 12
 
 LEASE_S = {"renewed": 3.0}
-"""For the others so long that a lease that is not given back is not given back within the test."""
+"""Lease times by point. The default outlasts the test, so leases must be given back at once."""
 
 OFTEN = ("leased", "saved", "finished")
 """The points that every change tries."""
 
 
 class HeldSite(Site):
-    """One of its pages is answered only when a worker was killed: no crawl ends before that."""
+    """Holds back one page until a worker was killed, so that no crawl ends before that."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(self._answer_or_hold)

@@ -1,4 +1,4 @@
-"""What the fleet must show: all of it found under kills, and the rate kept without being slow."""
+"""A fleet on Redis finds all pages although workers are killed, and keeps the rate exactly."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ KILLS = 3
 REDIS = -1
 
 HOSTS, PAGES, PER_SECOND = 5, 20, 2
-"""So slow a rate that a machine's own slowness, some milliseconds a request, does not matter."""
+"""The rate is so slow that the machine's own milliseconds per request do not matter."""
 RATE = f"{PER_SECOND}/s"
 SLOWEST = 1.1
-"""The most that a crawl may take, in units of what its rate makes necessary."""
+"""The longest that a crawl may take, as a multiple of what its rate requires."""
 
 
 def kill(pid: int) -> None:
@@ -101,7 +101,8 @@ def test_four_workers_keep_the_rate_and_are_not_slow(tmp_path: Path) -> None:
 
 
 def crawl_at_the_rate(path: Path) -> float:
-    """Returns how many times as long it took as necessary. Only that depends on the machine."""
+    """Crawl, and return the duration as a multiple of what the rate requires. Only this depends on
+    the machine; all else is checked here."""
     with ExitStack() as stack:
         server = stack.enter_context(RedisServer(path / "redis", *DURABLE))
         sites = [stack.enter_context(serving(Site(numbered_pages(PAGES)))) for _ in range(HOSTS)]
@@ -127,7 +128,7 @@ def duration_s(sites: Sequence[Site]) -> float:
 
 
 def necessary_s(sites: Sequence[Site]) -> float:
-    """Each request waits for its turn. Turns are a little longer than the rate would need: what is
-    sent late, or arrives early, must not break it."""
+    """The time that the turns of the slowest site take. Turns are a little longer than the rate
+    requires, so that requests which leave late do not break it."""
     turn_s = parse_rate(RATE).interval_s
     return max((len(all_hits(site)) - 1) * turn_s for site in sites)

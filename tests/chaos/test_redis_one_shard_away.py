@@ -1,4 +1,4 @@
-"""One of a crawl's shards is away for a moment: what others have granted is not forgotten."""
+"""One shard of a crawl is away for a moment: leases that others have granted are not forgotten."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHARDS = 3
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RedisServer]:
-    """A cluster of one, which serves all shards."""
+    """A cluster of one server, which has all shards."""
     with RedisServer(tmp_path, "--cluster-enabled", "yes") as server:
         server.cli("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
         until_now("the cluster", lambda: "cluster_state:ok" in server.cli("CLUSTER", "INFO"))

@@ -32,7 +32,7 @@ WORKERS = 2
 PROCESSES = WORKERS + 1
 CRAWL = ("crawl", "links.py", "--workers", str(WORKERS))
 LEASE_S = 6.0
-"""Longer than a worker that waits takes to notice that the server is back."""
+"""Longer than a waiting worker needs to notice that the server is back."""
 
 HASTY_SPIDER = """
 from shoal.drivers.redis import link
@@ -55,7 +55,7 @@ def folder_at(path: Path, server: RedisServer, site: GatedSite, **settings: obje
 
 
 def wait_for_moment(site: GatedSite, name: str) -> None:
-    """Let the crawl come to some request, and see others under way."""
+    """Let the crawl reach a random request, and wait until more are in flight."""
     site.allowed = seeded_random(name).randrange(1, PAGES)
     until_now(f"request {site.allowed} and more", lambda: len(site.hits) > site.allowed)
 
@@ -96,7 +96,7 @@ def test_it_is_killed_and_comes_back_after_all_leases_have_expired(
 
 @pytest.mark.rare
 def test_it_stands_still_for_a_while(tmp_path: Path, site: GatedSite) -> None:
-    """What was asked meanwhile is carried out when it goes on, though nobody waits any more."""
+    """When Redis goes on, it executes calls for which nobody waits any more."""
     with RedisServer(tmp_path / "redis", *DURABLE) as server:
         folder = folder_at(tmp_path, server, site, rate=RATE, lease_s=10.0)
         folder.write("hasty.py", HASTY_SPIDER)
@@ -135,7 +135,7 @@ def test_it_comes_back_without_its_data(tmp_path: Path, site: GatedSite) -> None
 
 
 def assert_lost_data(ended: Ended) -> None:
-    """One line says what has happened. Before it, there may be news of waiting."""
+    """Check that the last line says what has happened. Lines about waiting may precede it."""
     *news, verdict = ended.err.splitlines()
     assert ended.code == 1, ended
     assert verdict.startswith("shoal: redis://127.0.0.1:")

@@ -1,5 +1,5 @@
-"""Workers that stand still, lose their network, or die where nobody sees it: others do their work,
-and what they say later changes nothing."""
+"""Workers that stand still, lose their network, or die unseen: others do their work, and what they
+report later changes nothing."""
 
 from __future__ import annotations
 
@@ -36,32 +36,31 @@ from support.until import until, until_now
 SLOTS = 4
 PAGES = 140
 MOST_HELD = SLOTS * (1 + AHEAD_PER_SLOT)
-"""Tasks that a worker takes at most while no answer comes."""
+"""The most tasks that a worker holds while no answer comes."""
 HELD = "/1"
 ELSEWHERE = "elsewhere"
-"""The User-Agent of the worker that comes to harm."""
+"""The User-Agent of the worker that is harmed."""
 CRAWL = ("crawl", "links.py", "--workers", "2")
 WORKER = ("worker", "links.py", "--until-finished")
 NOT_ENDED = "from shoal.runtime import watchdog\nwatchdog.STALLED_LEASES = 1_000\n"
-"""Its watchdog would end a worker that was stopped, which is to show what it does when it goes on.
-"""
+"""Keeps the watchdog from ending a worker that was stopped: tests need it to go on."""
 LATE = "somebody else has the lease by now"
 
 
 class HoldingSite(Site):
-    """Holds back answers: all those for one worker, all those for one page, and from a moment on
-    those for everybody."""
+    """Holds back answers: all to one worker, all for one page, and after a number of requests
+    all."""
 
     def __init__(self, moment: int) -> None:
         super().__init__(numbered_pages(PAGES))
         self.moment = moment
-        """So many requests are answered. A test raises it."""
+        """How many requests are answered. Tests raise it."""
         self.is_open = False
-        """Holds back nothing any more."""
+        """Whether all answers are sent."""
         self.under_way: Counter[str] = Counter()
-        """The requests that wait for their answer, by User-Agent."""
+        """How many requests wait for their answers, by User-Agent."""
         self.answered = 0
-        """Pages that are not held back any more, or never were."""
+        """How many pages were answered."""
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
         response = await super()._respond(request)
@@ -90,7 +89,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 @pytest.fixture
 def site(server: RedisServer) -> Iterator[HoldingSite]:
     server.client().flushall()
-    # As many are left as three workers can hold: none of them goes without.
+    # As many pages are left as three workers can hold, so each of them gets some.
     moment = seeded_random("the moment").randrange(1, PAGES - 3 * MOST_HELD)
     with serving(HoldingSite(moment)) as site:
         yield site
@@ -107,7 +106,7 @@ def folder(tmp_path: Path, server: RedisServer, site: HoldingSite) -> Folder:
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, server: RedisServer, folder: Folder) -> Folder:
-    """Another machine: it has the spider, and reaches the frontier and the results."""
+    """The folder of another machine, with the spider and the same frontier and results."""
     path = tmp_path / "elsewhere"
     path.mkdir()
     settings = {
@@ -125,7 +124,7 @@ def wait_until_requests_are_under_way(site: HoldingSite, agent: str) -> None:
 
 
 def wait_until_it_has_lost_them(folder: Folder, site: HoldingSite, worker: Running) -> Stats:
-    """Let the others do all but one page, and wait for them to take over."""
+    """Let the other workers do all but one page, until they have taken over this one's leases."""
     site.moment = 10**9
     name = worker_name(worker.pid)
     until_now("its leases to expire", lambda: folder.stats("links").lost > 0)
@@ -178,11 +177,12 @@ def test_one_stands_still_and_goes_on_in_the_middle(
 def test_one_of_a_fleet_that_stood_still_for_too_long_is_replaced(
     folder: Folder, site: HoldingSite
 ) -> None:
-    """Its watchdog ends it, if it has not done so before: see watchdog.py."""
+    """Its own watchdog ends it when it goes on, unless that has happened before: see
+    watchdog.py."""
     with folder.running(*CRAWL) as crawl:
         wait_until_requests_are_under_way(site, USER_AGENT)
         until_now("both workers to hold tasks", lambda: len(folder.holders("links")) == 2)
-        # Stopped while it writes to the file of results, it would keep the others from that too.
+        # A worker that is stopped while it writes results would keep the file locked.
         until_now("answers to be held back", lambda: len(site.hits) > site.moment)
         until_now(
             "every page that was answered to be saved",

@@ -1,5 +1,5 @@
-"""New code reaches a fleet in the middle of a crawl: workers are replaced one by one, and all is
-found once."""
+"""New code reaches a fleet in the middle of a crawl: workers are replaced one by one, and all pages
+are found once."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from support.until import until_now
 SLOTS = 4
 FLEET = 3
 STEP = 20
-"""Pages that are answered between one replacement and the next."""
+"""How many pages are answered between two replacements."""
 MOST_HELD = SLOTS * (1 + AHEAD_PER_SLOT)
 PAGES = (FLEET + 1) * (STEP + MOST_HELD)
-"""So many that no worker goes without, whatever the others hold."""
+"""Enough for every worker to get some, whatever the others hold."""
 WORKER = ("worker", "links.py", "--until-finished")
 OLD, NEW = '"text": page.text', '"text": page.text, "version": 2'
 
@@ -47,7 +47,7 @@ def old(tmp_path: Path, redis_server: RedisServer, site: GatedSite) -> Folder:
 
 @pytest.fixture
 def new(tmp_path: Path, redis_server: RedisServer, old: Folder) -> Folder:
-    """The next version of the spider, which gives one field more."""
+    """The next version of the spider, whose items have one more field."""
     path = tmp_path / "new"
     path.mkdir()
     stores = {
@@ -81,7 +81,7 @@ def test_workers_are_replaced_one_by_one(old: Folder, new: Folder, site: GatedSi
             outgoing.send(signal.SIGTERM)
             site.allowed += STEP
             ended = outgoing.wait()
-            # A crawl that is told to stop before its end says so; a worker has nothing to say.
+            # `crawl` reports that it was stopped before the end; for `worker` that is normal.
             assert ended.code == (1 if outgoing is before[0] else 0), ended
             assert not has_crashed(ended.err), ended.err
         wait_for_holders(old, site, FLEET)

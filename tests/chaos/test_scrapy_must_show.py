@@ -1,4 +1,4 @@
-"""What Scrapy projects must show: a plain spider is killed three times, and every item arrives."""
+"""A Scrapy project with a plain spider is killed three times, and every item arrives."""
 
 from __future__ import annotations
 

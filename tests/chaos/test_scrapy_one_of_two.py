@@ -1,4 +1,4 @@
-"""One of two machines dies, or stands still for too long: the other does its work."""
+"""One of two machines dies or stands still for too long: the other does its work."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def test_the_survivor_finishes_the_crawl(tmp_path: Path) -> None:
 
 @pytest.mark.rare
 def test_who_stood_still_for_too_long_changes_nothing(tmp_path: Path) -> None:
-    """It is stopped while it waits for a page. The other reads the page; then it goes on, reads it
-    too, and finds that its lease is no longer its own."""
+    """One process is stopped while it waits for a page, and the other reads that. Then the first
+    goes on, reads it too, and learns that it has lost the lease."""
     with scene(tmp_path, [HELD], settings={"SHOAL_LEASE_S": 1.0}) as (site, _, project):
         other = project.copy(tmp_path / "other")
         site.held.add(HELD)

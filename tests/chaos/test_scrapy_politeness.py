@@ -1,4 +1,4 @@
-"""Limits of a Scrapy project hold for all its processes together."""
+"""The limits of a Scrapy project hold for all its processes together."""
 
 from __future__ import annotations
 
@@ -94,4 +94,4 @@ def test_what_does_not_go_through_the_queue_keeps_scrapys_own_delay(
         ended = project.crawl("things")
     assert closing_reason(ended.err) == "finished"
     assert counted(project.items(), "sku") == {f"S{number}": 1 for number in range(8)}
-    assert_rate_holds(site.hits[1:], PER_SECOND + 1)  # Scrapy spaces them to the millisecond.
+    assert_rate_holds(site.hits[1:], PER_SECOND + 1)  # Scrapy spaces requests to the millisecond.

@@ -1,4 +1,4 @@
-"""Two Scrapy processes on one site: they divide it, and keep together to what it allows."""
+"""Two Scrapy processes on one site divide it, and keep its limits together."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ ITEMS = {f"S{number}": 1 for number in range(PAGES)}
 
 
 class CrowdedShop(Crowded, TroubleSite):
-    """A shop that counts who is there."""
+    """A shop that counts requests in flight by User-Agent."""
 
     def __init__(self, links: Sequence[str]) -> None:
         super().__init__(links, takes_s=EVEN_S)
 
 
 @pytest.mark.rare
-@pytest.mark.alone  # Whom the machine gives less time does less of the work.
+@pytest.mark.alone  # A process that gets less CPU time does less of the work.
 def test_two_processes_do_as_much(tmp_path: Path) -> None:
     settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": ROOM}
     with scene(tmp_path, LINKS, settings=settings, site_of=CrowdedShop) as (site, _, project):
@@ -50,7 +50,7 @@ def test_two_processes_do_as_much(tmp_path: Path) -> None:
 @pytest.mark.rare
 @pytest.mark.alone
 def test_one_that_joins_late_has_its_share(tmp_path: Path) -> None:
-    """While everything there is waits for the one that was there first."""
+    """It gets one although the first process holds all the room."""
     settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": ROOM, "USER_AGENT": "first"}
     links = [f"/item/{number}" for number in range(5 * PAGES)]
     with scene(tmp_path, links, settings=settings, site_of=CrowdedShop) as (site, _, project):

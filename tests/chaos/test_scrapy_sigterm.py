@@ -1,4 +1,4 @@
-"""SIGTERM: a Scrapy process finishes what it has in hand, gives the rest back, and ends."""
+"""SIGTERM: a Scrapy process finishes its requests in flight, gives the rest back, and ends."""
 
 from __future__ import annotations
 

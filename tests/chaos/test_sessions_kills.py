@@ -1,4 +1,5 @@
-"""kill -9 of workers with accounts: no login is used twice at once, lost, or made for nothing."""
+"""kill -9 of workers with accounts: no session is used twice at once or lost, and no login is
+wasted."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def kill(pid: int) -> None:
 
 
 def kill_some(crawl: Running, site: SessionSite, chance: random.Random) -> None:
-    """Any workers, at any moments before the last quarter."""
+    """Kill random workers at random moments before the last quarter of the crawl."""
     first = len(site.door.seen("/product")) + 1
     for moment in sorted(chance.sample(range(first, PRODUCTS * 3 // 4), KILLS)):
         until_now(f"product {moment}", lambda m=moment: len(site.door.seen("/product")) >= m)  # type: ignore[misc]
@@ -63,7 +64,7 @@ def kill_some(crawl: Running, site: SessionSite, chance: random.Random) -> None:
 
 
 def test_workers_are_killed_in_the_middle_of_sessions(folder: SessionFolder) -> None:
-    """Whoever is next goes on with the session. Nobody logs in for it."""
+    """The next worker goes on with the session, without a login."""
     chance = seeded_random("kills in the middle of sessions of accounts")
     with serving(SessionSite(ACCOUNTS, PRODUCTS, takes_s=0.05)) as site:
         write(folder, site)
@@ -82,7 +83,7 @@ def test_workers_are_killed_in_the_middle_of_sessions(folder: SessionFolder) -> 
 
 @pytest.mark.rare
 def test_while_sessions_end_all_the_time(folder: SessionFolder) -> None:
-    """Of logins, those that a kill has interrupted are repeated, and no others."""
+    """Only logins that a kill has interrupted are repeated."""
     chance = seeded_random("kills while sessions end")
     with serving(SessionSite(ACCOUNTS, PRODUCTS, takes_s=0.03, ends_after=12)) as site:
         write(folder, site)
@@ -98,7 +99,7 @@ def test_while_sessions_end_all_the_time(folder: SessionFolder) -> None:
 
 
 def test_a_worker_is_killed_in_the_middle_of_a_login(folder: SessionFolder) -> None:
-    """The site goes on with it, and nobody ever hears of that session: another worker logs in."""
+    """The site completes the login, but its session is lost: another worker logs in."""
     with serving(SessionSite(ACCOUNTS, 60, takes_s=0.02)) as site:
         write(folder, site)
         site.door.held = "bob"
@@ -119,7 +120,7 @@ def test_a_worker_is_killed_in_the_middle_of_a_login(folder: SessionFolder) -> N
 
 
 def test_a_check_is_killed_in_the_middle_of_a_login(folder: SessionFolder) -> None:
-    """It has kept the account from others, and does so hardly longer than it lived."""
+    """It held the account, and the hold ends soon after its death."""
     with serving(SessionSite(ACCOUNTS, 3)) as site:
         write(folder, site)
         assert folder.shoal("crawl", "shop.py").code == 0
@@ -135,7 +136,7 @@ def test_a_check_is_killed_in_the_middle_of_a_login(folder: SessionFolder) -> No
 
 @pytest.mark.rare
 def test_all_processes_are_killed_and_the_crawl_goes_on(folder: SessionFolder) -> None:
-    """The next run has the sessions of the one before."""
+    """The next run uses the sessions of the one before."""
     with serving(SessionSite(ACCOUNTS, PRODUCTS, takes_s=0.03)) as site:
         write(folder, site)
         with folder.running("crawl", "shop.py", "--workers", "2") as crawl:
@@ -149,6 +150,6 @@ def test_all_processes_are_killed_and_the_crawl_goes_on(folder: SessionFolder) -
 
 
 def _no_other_login(folder: SessionFolder, site: SessionSite) -> bool:
-    """Whether all but bob are logged in, or wait for him: he has the only task."""
+    """Whether nobody but bob can be logging in: all others have, or the only task is bob's."""
     others = [each for name, each in folder.accounts().items() if name != "bob"]
     return not site.door.seen("/catalog") or all(each.state.is_in for each in others)

@@ -1,4 +1,4 @@
-"""A worker that stood still for longer than its share of a site lasts: others have it by now."""
+"""A worker stands still for longer than its share of a site lasts, so that others have got it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def folder(tmp_path: Path, redis_server: RedisServer) -> Folder:
 
 
 def put_telling_spider(folder: Folder, site: CrowdedSite) -> None:
-    """Write a spider that says when it reads a page."""
+    """Write a spider that logs when it reads a page."""
     put_spider(folder, [site], rate="none", lease_s=1.0, concurrency_per_host=ROOM)
     own = (folder.path / "links.py").read_text("utf-8")
     folder.write("links.py", own + MORE)
@@ -57,7 +57,7 @@ def test_it_sends_nothing_before_it_has_asked_again(
     chance = seeded_random("the moment")
     with serving(CrowdedSite(PAGES, chance)) as site, TcpProxy(redis_server.port) as network:
         put_telling_spider(folder, site)
-        site.held_agents.add(STARTERS)  # Else little may be left when the other comes.
+        site.held_agents.add(STARTERS)  # Otherwise little may be left when the other comes.
         with crowd(folder, "links.py:Telling", starters=2) as workers:
             name = workers.join({"SHOAL_FRONTIER": f"redis://127.0.0.1:{network.port}/0"})
             worker = workers.others[name]
@@ -71,7 +71,7 @@ def test_it_sends_nothing_before_it_has_asked_again(
                 lambda: site.in_flight.total() == ROOM > site.in_flight[name] > 0,
             )
             until_now(
-                # Stopped while it writes to the file of results, it would keep others from that.
+                # A worker that is stopped while it writes results would keep the file locked.
                 "what was answered to be saved",
                 lambda: folder.stats("links").done == site.visits.total() - len(site.robots_hits),
             )

@@ -1,5 +1,5 @@
-"""Many workers on one site, of which some are killed, stop, or come later: the site never sees more
-requests at once than it is to, and every page is read once."""
+"""Many workers on one site, some of which are killed, stop, or join later: the site never gets more
+requests at once than allowed, and every page is read once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
 def assert_is_shared(
     path: Path, frontier: str, *, room: int = ROOM, pages: int, harms: int
 ) -> None:
-    """Eight workers crawl a site. Some of them come to harm, at random moments."""
+    """Let eight workers crawl a site, harm some of them at random moments, and check the site."""
     chance = seeded_random("harms to workers that share a site")
     with serving(CrowdedSite(pages, chance)) as site:
         folder = folder_for(path, site, frontier, concurrency_per_host=room)
@@ -132,7 +132,7 @@ def test_redis_is_killed_and_comes_back(tmp_path: Path, server: RedisServer) -> 
 @pytest.mark.rare
 @pytest.mark.parametrize("harm", ["cut", "freeze"])
 def test_one_worker_loses_its_network(tmp_path: Path, server: RedisServer, harm: str) -> None:
-    """Its share is the others' after a while; then it comes back."""
+    """After a while its share goes to the others. Then it comes back."""
     chance = seeded_random("the moment")
     pages = 2_000
     with serving(CrowdedSite(pages, chance)) as site, TcpProxy(server.port) as network:

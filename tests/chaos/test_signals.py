@@ -24,7 +24,7 @@ STOPPING = "stopping: finishing what is in hand; once more stops at once"
 
 
 class HangingSite(Site):
-    """One of its pages is not answered while `hangs` is true."""
+    """Does not answer one of its pages while `hangs` is true."""
 
     def __init__(self) -> None:
         super().__init__(self._answer_or_hang)
@@ -51,7 +51,7 @@ def folder(tmp_path: Path, site: HangingSite) -> Folder:
 
 
 def the_rest(folder: Folder, site: HangingSite) -> Counter[str]:
-    """Crawl to the end; return how often each page was asked for in all."""
+    """Crawl to the end. Returns how often each page was requested in total."""
     site.hangs = False
     assert folder.shoal("crawl", "links.py", "--rate", "none").code == 0
     assert len(folder.export("links")) == PAGES + 1
@@ -79,14 +79,14 @@ def test_a_second_ctrl_c_stops_at_once(folder: Folder, site: HangingSite) -> Non
     with folder.running("crawl", "links.py", "--workers", "2") as crawl:
         until_now("a request that hangs", lambda: HANGS in site.paths)
         workers = crawl.workers()
-        os.killpg(crawl.pid, signal.SIGINT)  # As a terminal does it: to the whole group.
+        os.killpg(crawl.pid, signal.SIGINT)  # To the whole group, as a terminal does.
         until_now("the first to be heard", lambda: STOPPING in crawl.err)
         os.killpg(crawl.pid, signal.SIGINT)
         ended = crawl.wait()
         until_now("the end of the workers", lambda: not any(map(is_alive, workers)))
     assert ended.code == 1, ended
     assert not has_crashed(ended.err), ended.err
-    assert folder.stats("links").leased > 0  # It did not wait for what was in hand.
+    assert folder.stats("links").leased > 0  # It did not wait for requests in flight.
     asked = the_rest(folder, site)
     assert asked[HANGS] == 2
 

@@ -1,8 +1,8 @@
-"""A crawl on SQS and Redis: workers are killed, Redis too, and SQS is out of reach for a while; all
-of it is found.
+"""A crawl on SQS and Redis: workers and Redis are killed, SQS is out of reach for a while, and all
+pages are found.
 
-The server that plays SQS forgets what it has when it is killed, as SQS does not: so the network to
-it is cut.
+The test's SQS server, unlike SQS itself, loses its messages when it is killed. So only the network
+to it is cut.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.alone, pytest.mark.rare]
 HOSTS, PRODUCTS = 2, 200
 KILLS = 3
 PACED = "50/s"
-"""The usual window of a host without a rate has room for all that the shop has of one."""
+"""A rate, because the default window of a host without one has room for all its pages."""
 PREFIX = "chaos"
 REDIS, SQS = "Redis", "SQS"
 
@@ -87,7 +87,7 @@ def test_workers_and_redis_are_killed_and_sqs_is_away(
                     network.heal()
                 else:
                     kill(random.choice(until_now("a worker", crawl.workers)))
-            # SQS gives what a dead worker held to others after this time, and no sooner.
+            # Only after this time does SQS deliver the messages of a dead worker to others.
             until_now("the end of the crawl", crawl.has_ended, 2 * HELD_S + LIMIT_S)
             ended = crawl.wait()
         assert ended.code == 3, ended

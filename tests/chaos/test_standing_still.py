@@ -1,4 +1,4 @@
-"""Handlers that do not return: their process ends, or at least says where it stands."""
+"""Handlers that do not return: their process ends, or at least logs where it is stuck."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def write_spider(folder: Folder, site: Site, *, lease_s: float, times: str) -> P
 
 
 def begin(folder: Folder, site: Site, lease_s: float) -> None:
-    """Begin a crawl whose leases last so long, whatever its workers have set."""
+    """Begin a crawl with this lease time, whatever its workers have set."""
     rules = Rules(rate="none", robots=False, lease_s=lease_s)
     asyncio.run(folder.ask_frontier(lambda frontier: frontier.start("stuck", rules)))
     assert folder.shoal("seed", "stuck", site.url).code == 0

@@ -1,5 +1,5 @@
-"""A fleet that is updated in the middle of a crawl: workers of two versions on one frontier, some
-of them killed, and everything is found once."""
+"""A fleet is updated in the middle of a crawl: workers of two versions use one frontier, some are
+killed, and all pages are found once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ WORKER = ("worker", "links.py", "--until-finished")
 
 
 class StoppingSite(Site):
-    """Answers so many requests of each version, as their User-Agent says it, and holds the rest."""
+    """Answers a limited number of requests of each version (by User-Agent), and holds the rest."""
 
     def __init__(self) -> None:
         super().__init__(numbered_pages(PAGES))
@@ -66,14 +66,14 @@ class StoppingSite(Site):
         return response
 
     def open(self) -> None:
-        """Hold nothing any more."""
+        """Answer all requests from now on."""
         self.allowed = dict.fromkeys(self.allowed, 10**9)
 
     def until_held(self, version: str) -> None:
         until_now(f"requests of {version}", lambda: self.under_way[version] >= SLOTS)
 
     def forget(self, version: str) -> None:
-        """Its worker is dead: those who wait for it wait for nobody."""
+        """Drop the requests of a version whose worker is dead."""
         self.allowed[version] = self.seen[version]
         until_now(f"the last of {version}", lambda: not self.under_way[version])
 
@@ -106,7 +106,7 @@ def test_both_work_on_one_crawl_and_nothing_is_lost(
     folder: Folder, site: StoppingSite, tmp_path: Path
 ) -> None:
     newer, older = run_by(next_version(tmp_path / "next")), run_by(OLDER)
-    site.allowed[NEXT] = 1  # It reads the front page: what that leads to has a field more.
+    site.allowed[NEXT] = 1  # The newer version reads the front page, whose tasks get its field.
     with folder.running(*CRAWL, env=newer) as crawl:
         site.until_held(NEXT)
         with folder.running(*WORKER, env=older) as worker:
@@ -147,7 +147,7 @@ COMMANDS = (
     ("pause", "links"),
     ("cancel", "links"),
 )
-"""Those that ask or steer. They are called in this process, which is of the older version."""
+"""Commands that query or steer. They run in this process, which is of the older version."""
 
 
 @pytest.mark.rare

@@ -1,4 +1,4 @@
-"""Seeds by the API, while the server is killed."""
+"""Seeds through the API, while the server is killed or the frontier stands still."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from support.web import LOCAL, Answered, Web, serving_web
 SEEDS = 300_000
 MORE_KB = 60_000
 STUCK_KB = 30_000
-"""Half of what the client wants to send."""
+"""About half of what the client wants to send."""
 BEGUN, CHUNK = 2_000_000, 65_536
 STUCK_S = 3.0
-"""A client that can send nothing for so long is stopped."""
+"""A client that cannot send for this long counts as stopped."""
 LINES = {"Content-Type": "application/x-ndjson", **LOCAL}
 
 
@@ -53,8 +53,8 @@ def test_all_are_there_after_a_kill_and_a_repeat_and_memory_is_flat(tmp_path: Pa
 
 @pytest.mark.rare
 def test_a_frontier_that_stands_still_stops_the_client_and_grows_no_memory(tmp_path: Path) -> None:
-    """What the client cannot send is not in our memory. The frontier may stand still for so long
-    that the client is told to come again: then it sends all of it again."""
+    """The server does not read more than it can pass on. If the frontier stands still for too long,
+    the client is told to retry, and sends everything again."""
     lines = (f"https://shop{n % 50}.example/{n}?{'x' * 170}\n" for n in range(SEEDS))
     file = Folder(tmp_path).write("urls.txt", "".join(lines))
     body = file.read_bytes()
@@ -70,7 +70,7 @@ def test_a_frontier_that_stands_still_stops_the_client_and_grows_no_memory(tmp_p
                 assert peak_memory_kb(server.process.pid) - before < STUCK_KB
                 wire.heal()
                 client.settimeout(LIMIT_S)
-                with suppress(OSError):  # It was told to come again, and went on sending.
+                with suppress(OSError):  # It was told to retry while it went on sending.
                     client.sendall(body[sent:])
                     client.recv(1)
             answer = send_all(server, file).json
@@ -80,7 +80,7 @@ def test_a_frontier_that_stands_still_stops_the_client_and_grows_no_memory(tmp_p
 
 
 def streaming(server: Web, size: int) -> socket.socket:
-    """A connection by which so many bytes of lines will come."""
+    """Open a connection and announce a body of `size` bytes of lines."""
     host, port = server.base.removeprefix("http://").split(":")
     client = socket.create_connection((host, int(port)), STUCK_S)
     head = {"Host": host, "Content-Length": str(size), **LINES}
@@ -90,7 +90,7 @@ def streaming(server: Web, size: int) -> socket.socket:
 
 
 def send_until_stuck(client: socket.socket, body: bytes) -> int:
-    """Send as much as is taken. Returns how much."""
+    """Send until the server stops reading. Returns how many bytes were sent."""
     sent = 0
     with suppress(TimeoutError):
         while sent < len(body):

@@ -56,7 +56,7 @@ Connect = Callable[[str], Opened]
 
 
 def opened(objects: Objects, fmt: str) -> Opened:
-    """An archive on these objects that stores in a format."""
+    """An archive that stores its pages in these objects, in the given format."""
     return Opened(ObjectArchive(objects, fmt), objects)
 
 
@@ -75,7 +75,7 @@ def some_page(number: int = 1, body: bytes = b"<h1>One</h1>", **changes: Any) ->
 
 
 async def all_pages(archive: Archive, crawl: str = CRAWL) -> list[RawPage]:
-    """Every page of a crawl; none may be unreadable."""
+    """Every page of a crawl. Fails if one is unreadable."""
     trouble: list[StorageFailed] = []
     pages = [page async for page in archive.pages(crawl, trouble.append)]
     assert not trouble
@@ -83,13 +83,13 @@ async def all_pages(archive: Archive, crawl: str = CRAWL) -> list[RawPage]:
 
 
 async def blobs_of(objects: Objects, *bodies: bytes) -> list[str]:
-    """The names of all bodies that are stored in the folders where these belong."""
+    """The names of all blobs in the folders to which these bodies belong."""
     folders = sorted({f"blobs/{page_digest(body).hex()[:2]}" for body in bodies})
     return [name for folder in folders for name in await objects.names(folder)]
 
 
 class ArchiveContract:
-    """The suite."""
+    """The tests that every archive has to pass."""
 
     @pytest.fixture(params=FORMATS)
     def fmt(self, request: pytest.FixtureRequest) -> str:
@@ -221,7 +221,7 @@ class ArchiveContract:
         (name,) = await objects.names(f"{CRAWL}/warc")
         data = await objects.get(name)
         (response,), (metadata,) = offsets_of(data, "response"), offsets_of(data, "metadata")
-        of_nobody = data[response:metadata]  # A response that no record describes.
+        of_nobody = data[response:metadata]  # A response without a metadata record.
         foreign = data[:response] + of_nobody + data[response:] + of_nobody
         await objects.put(f"{CRAWL}/warc/99990101T000000Z-foreign.warc.gz", foreign)
         assert await all_pages(archive) == [some_page(1)] * 2
@@ -263,7 +263,7 @@ class ArchiveContract:
             flipped[place] ^= 0xFF
         cut = notes[2] - (notes[2] - bodies[2]) // 2
         without_a_byte = data[:cut] + data[cut + 1 :]
-        mixed_up = data[: bodies[1]] + data[bodies[2] :]  # Nothing is damaged; there is one less.
+        mixed_up = data[: bodies[1]] + data[bodies[2] :]  # Undamaged, but one page is missing.
         no_warc = data[: bodies[2]] + gzip.compress(b"something else") + data[notes[2] :]
         crawls = {
             "flipped": (bytes(flipped), [0, 2, 4], 2),

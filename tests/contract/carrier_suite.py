@@ -4,8 +4,8 @@
         @pytest.fixture
         def rig(self) -> Iterator[Rig]: ...
 
-A rig opens carriers that all lead to the same broker, where blocks that are held come again soon
-after their carrier was closed. The fixture closes what was opened.
+A rig opens carriers to one broker. Blocks that a carrier holds are delivered again soon after it is
+closed. The fixture closes all carriers.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from support.until import until
 
 
 class Rig(Protocol):
-    """A broker, and a network that leads to it."""
+    """A broker, and the network to it."""
 
     network: TcpProxy
     in_order: bool
-    """Whether blocks come in the order in which they were published."""
+    """Whether blocks are delivered in the order in which they were published."""
     many: int
-    """How many blocks are many."""
+    """The number of blocks for tests with many of them."""
 
     @abstractmethod
     def connect(self) -> Carrier:
-        """Another process of ours."""
+        """A new connection, as if from another process."""
 
     @abstractmethod
     async def put(self, lane: str, body: bytes) -> None:
-        """Put a message there that is none of ours."""
+        """Put a message there that Shoal has not written."""
 
     @abstractmethod
     async def purge(self, lane: str) -> None:
-        """Delete what is in a lane by hand."""
+        """Delete all messages of a lane, as an operator could."""
 
 
 def some_block(lane: str, *entries: bytes) -> Block:
@@ -60,7 +60,7 @@ def some_block(lane: str, *entries: bytes) -> Block:
 
 
 async def fetched(carrier: Carrier, lane: str, count: int) -> list[Delivery]:
-    """So many deliveries. They may come in parts."""
+    """Fetch until `count` deliveries came."""
     found = list[Delivery]()
 
     async def is_enough() -> bool:
@@ -88,7 +88,7 @@ async def is_empty(carrier: Carrier, lane: str) -> bool:
 
 
 class CarrierContract:
-    """The suite."""
+    """The tests that every carrier has to pass."""
 
     @pytest.fixture
     def lane(self) -> str:
@@ -202,7 +202,7 @@ class CarrierContract:
         await finish(other, old)
 
     async def test_a_block_published_twice(self, carrier: Carrier, lane: str) -> None:
-        """Whoever did not hear that it was safe publishes it again."""
+        """A process that gets no confirmation publishes the block again."""
         block = some_block(lane)
         await carrier.publish([block])
         await carrier.publish([block])
@@ -213,7 +213,7 @@ class CarrierContract:
         await until("the lane to be empty", lambda: is_empty(carrier, lane))
 
     async def test_a_large_block(self, carrier: Carrier, lane: str) -> None:
-        """Of what cannot be packed: that is the worst case."""
+        """Random bytes are the worst case, as they cannot be compressed."""
         rest = carrier.most_bytes - (MAX_ENTRIES - 1)
         entries = [os.urandom(rest), *(os.urandom(1) for _ in range(MAX_ENTRIES - 1))]
         blocks = [some_block(lane, *entries), some_block(lane, b"small")]
@@ -239,7 +239,7 @@ class CarrierContract:
         found = dict[int, Block]()
 
         async def take(carrier: Carrier) -> None:
-            """A slow broker may take back what is held, and bring it to another."""
+            """On a slow broker, a hold may expire, and another carrier gets the block."""
 
             async def are_all_found() -> bool:
                 found.update(
@@ -255,7 +255,7 @@ class CarrierContract:
     async def test_strangers(
         self, rig: Rig, carrier: Carrier, lane: str, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """What is no block is removed, with a word, and blocks behind it are not held up."""
+        """Messages that are not blocks are removed and logged. Blocks behind them are delivered."""
         await carrier.declare(lane)
         whole = some_block(lane)
         for body in (b"", b"hello", b"S1" + b"\x00" * 8, b"S1" + os.urandom(50)):

@@ -24,7 +24,7 @@ FILE = some_fingerprint(1)
 
 
 def some_file(number: int = 1, at: float = 1.0, **changes: Any) -> StoredFile:
-    """A file that is stored; each change overrides a field."""
+    """A stored file; each change overrides a field."""
     values: dict[str, Any] = {
         "url": f"https://shop.example/{number}.png",
         "status": FileStatus.DONE,
@@ -39,7 +39,7 @@ def some_file(number: int = 1, at: float = 1.0, **changes: Any) -> StoredFile:
 
 
 def not_had(status: FileStatus, at: float = 1.0) -> StoredFile:
-    """The same file, which could not be had."""
+    """The same file after a failed download."""
     return StoredFile(
         fingerprint=FILE, url="https://shop.example/1.png", status=status, at=at, error="HTTP 404"
     )
@@ -51,7 +51,7 @@ async def all_files(results: Results, crawl: str = CRAWL) -> list[StoredFile]:
 
 
 class FilesContract:
-    """What became of files."""
+    """What a store says about the files of items."""
 
     async def test_a_file_comes_back_as_it_was_saved(self, results: Results) -> None:
         files = [some_file(1), some_file(2, etag=""), not_had(FileStatus.DEAD)]
@@ -72,7 +72,7 @@ class FilesContract:
     async def test_in_whatever_order_they_come_the_same_is_known(
         self, results: Results, in_one_batch: bool
     ) -> None:
-        """What is stored counts before what is not, then the newest."""
+        """A stored file wins over one that is not stored; among equals, the newest wins."""
         said = [
             some_file(at=1.0),
             some_file(at=2.0, place="files/00/02"),

@@ -1,5 +1,5 @@
-"""The contract of the frontier port. Every backend passes it, on its real server: all of it but
-the tests of a capability that it says it does not have.
+"""The contract of the frontier port. Every backend passes it on its real server, except for tests
+of capabilities that it declares not to have.
 
 A test module makes it run by supplying a fixture and importing the suite:
 

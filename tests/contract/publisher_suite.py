@@ -4,7 +4,7 @@
         @pytest.fixture
         async def rig(self) -> AsyncIterator[Rig]: ...
 
-What was published is read as others may: by the sources of `shoal feed`.
+The published messages are read with the sources of `shoal feed`.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from support.until import until
 
 
 class Rig(Protocol):
-    """A broker with places of its own, and a network that leads to it."""
+    """A broker with queues for one test, and the network to it."""
 
     network: TcpProxy
     most_bytes: int
-    """What it takes in one message."""
+    """The maximum size of one message."""
 
     @abstractmethod
     def connect(self) -> Publisher:
-        """Another process of ours."""
+        """A new connection, as if from another process."""
 
     @abstractmethod
     def address_of(self, channel: Channel) -> str:
-        """Where `shoal feed` would read the messages."""
+        """The address from which `shoal feed` would take the messages."""
 
     @abstractmethod
     async def delete(self, channel: Channel) -> None:
-        """Delete the place of these messages by hand."""
+        """Delete the queue of these messages, as an operator could."""
 
 
 def message(
@@ -55,7 +55,7 @@ def message(
 
 
 async def read(rig: Rig, channel: Channel, count: int) -> list[Any]:
-    """So many messages, as JSON. They are removed."""
+    """Take at least `count` messages, and decode their JSON."""
     source = open_source(rig.address_of(channel))
     found = list[Any]()
 
@@ -78,7 +78,7 @@ def numbers(found: list[Any]) -> list[int]:
 
 
 class PublisherContract:
-    """The suite."""
+    """The tests that every publisher has to pass."""
 
     @pytest.fixture
     def publisher(self, rig: Rig) -> Publisher:

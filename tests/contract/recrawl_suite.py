@@ -1,4 +1,4 @@
-"""What a results store must do for a crawl that follows on another. Goes with ResultsContract."""
+"""What a results store must do for a crawl with a previous one. Goes with ResultsContract."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ ALL = Wanted(gone=True)
 
 
 async def gone_of(results: Results, crawl: str) -> dict[str, float | None]:
-    """When each item of a crawl was gone, in the order in which they are listed."""
+    """The time at which each item of a crawl was gone, in the order of the listing."""
     return {item.key: item.gone_at async for item in results.items(crawl, ALL)}
 
 
 async def known(results: Results, crawl: str) -> KnownPage | None:
-    """What is known of the page."""
+    """What the store knows about the page."""
     found = await results.known_pages(crawl, [PAGE])
     assert found.keys() <= {PAGE}
     return found.get(PAGE)
@@ -103,7 +103,7 @@ class RecrawlContract:
         assert page.items == [item]
 
     async def test_many_pages_can_be_asked_for_at_once(self, results: Results) -> None:
-        """Each has its own items; some were never read."""
+        """Each page has its own items; some pages were never fetched."""
         prints = [some_fingerprint(n) for n in range(60)]
         pages = [some_page(fingerprint=f, status=200, etag=f.hex()) for f in prints[::2]]
         items = [some_item(f"{n} {f.hex()}", fingerprint=f) for n in range(3) for f in prints[::2]]
@@ -145,7 +145,7 @@ class RecrawlContract:
         assert told == {"a": None, "b": 9.0, "r": 9.0}
 
     async def test_marking_again_changes_nothing(self, connect: Connect) -> None:
-        """Nor does it where several do it at once."""
+        """The same holds if several processes mark at once."""
         stores = [connect() for _ in range(3)]
         await stores[0].save(MONDAY, Batch(items=[some_item(f"k{n}") for n in range(50)]))
         marking = [store.mark_gone(TUESDAY, MONDAY, 9.0) for store in stores]
@@ -169,7 +169,7 @@ class RecrawlContract:
         assert await gone_of(results, WEDNESDAY) == {"a": 9.0, "b": 10.0}
 
     async def test_a_page_that_gave_something_bad_keeps_its_items(self, results: Results) -> None:
-        """An item that was rejected is not gone, and nobody knows which one it was."""
+        """A rejected item may be any of the page's, so none of these counts as gone."""
         old = [some_item("a"), some_item("b", fingerprint=some_fingerprint(2))]
         await results.save(MONDAY, Batch(items=old))
         await results.save(TUESDAY, Batch(rejected=[some_rejected()]))
@@ -216,7 +216,8 @@ class RecrawlContract:
         assert await keys(changed=True) == []
 
     async def test_what_changed_since_the_earlier_crawl(self, results: Results) -> None:
-        """Items of the one before that say something else now; those that are new are new."""
+        """Changed are items whose content differs from that in the crawl before. New items are
+        not."""
 
         async def read(crawl: str, at: float, previous: str = "", **numbers: int) -> None:
             items = [some_item(key, at=at, data=b'{"n":%d}' % n) for key, n in numbers.items()]

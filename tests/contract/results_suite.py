@@ -46,7 +46,7 @@ _moments = st.integers(0, 2 * 10**15).map(lambda microseconds: microseconds / 1e
 
 
 def some_fingerprint(number: int) -> bytes:
-    """Eight bytes; every other one starts with a set bit, so signs get mixed."""
+    """Eight bytes. Every other fingerprint begins with a set bit: it is negative as an integer."""
     return bytes([0xFF if number % 2 else 0x01]) + number.to_bytes(7)
 
 
@@ -54,7 +54,7 @@ def some_item(key: str = "k1", *, at: float = 1.0, **changes: Any) -> StoredItem
     """A stored item; each change overrides a field."""
     values: dict[str, Any] = {
         "kind": "Product",
-        # As every store gives it back: without white space, nothing escaped that need not be.
+        # In the form in which stores return it: no white space, no needless escapes.
         "data": json.dumps(
             {"sku": key, "at": f"{at}"}, ensure_ascii=False, separators=(",", ":")
         ).encode(errors="backslashreplace"),
@@ -99,12 +99,12 @@ async def all_items(
 
 
 async def wanted_keys(results: Results, wanted: Wanted) -> list[str]:
-    """The keys of the items that are wanted."""
+    """The keys of the items that match `wanted`."""
     return [item.key async for item in results.items(CRAWL, wanted)]
 
 
 async def readings(results: Results, key: str = "k1", crawl: str = CRAWL) -> list[float]:
-    """The times of the readings of a product that were kept."""
+    """The times of the readings of a product that the store keeps."""
     return [item.scraped_at for item in await results.history(crawl, "Product", key)]
 
 
@@ -119,7 +119,7 @@ async def total(results: Results, crawl: str = CRAWL) -> int:
 
 
 async def everything(results: Results, crawl: str = CRAWL) -> tuple[Any, ...]:
-    """All that the store shows of a crawl whose tasks are numbered below 5."""
+    """All that the store returns for a crawl whose fingerprints are numbered below 5."""
     fingerprints = [some_fingerprint(number) for number in range(5)]
     return (
         await all_items(results, crawl),
@@ -133,12 +133,12 @@ async def everything(results: Results, crawl: str = CRAWL) -> tuple[Any, ...]:
 
 
 class ResultsContract:
-    """The suite. A store says what it cannot do as others do."""
+    """The tests that every results store has to pass. A store declares where it differs."""
 
     keeps_nul = True
-    """Whether text may hold a NUL character. Else it is written out."""
+    """Whether text may hold a NUL character. Otherwise it is stored escaped."""
     keeps_bytes = True
-    """Whether an item's JSON comes back byte for byte. Else only its value does."""
+    """Whether an item's JSON is returned byte for byte. Otherwise only its value is the same."""
 
     @pytest.fixture
     def results(self, connect: Connect) -> Results:
@@ -277,7 +277,7 @@ class ResultsContract:
         assert of_kind == sorted(keys)
 
     async def test_items_by_key_come_in_parts(self, results: Results) -> None:
-        """Many small ones, and a few that are larger than what is read at a time."""
+        """Many small items, and a few that together are larger than what is read at a time."""
         large = b'{"text":"' + b"x" * (STREAM_BYTES // 2) + b'"}'
         items = [some_item(f"k{n:04}", data=b"{}") for n in range(2_100)]
         for number in (5, 6, 7):
@@ -383,7 +383,8 @@ class ResultsContract:
         assert await everything(results) == once
 
     async def test_two_writers_of_the_same_keys_agree(self, connect: Connect) -> None:
-        """Each is newer for half of the keys; they write at once, in opposite orders."""
+        """Each writer has the newer item for half of the keys. They write at once, in opposite
+        orders."""
         keys = [f"k{n}" for n in range(500)]
         odd = [some_item(key, at=float(n % 2), url="odd") for n, key in enumerate(keys)]
         even = [some_item(key, at=float(1 - n % 2), url="even") for n, key in enumerate(keys)]
@@ -457,7 +458,7 @@ class ResultsContract:
         assert await total(results) == 2
 
     async def test_text_that_is_not_unicode_is_written_out(self, results: Results) -> None:
-        """One such text in a page must not block the whole batch for ever."""
+        """Such a text in a page must not make the whole batch fail for ever."""
         odd, written = f"a{LONE_SURROGATE}é", "a\\ud800é"
         batch = Batch(
             pages=[some_page(error=odd)],
@@ -491,7 +492,7 @@ class ResultsContract:
         assert await results.history(CRAWL, "Product", "k1") == [item]
 
     async def test_fields_keep_their_order(self, results: Results) -> None:
-        """That of the first item of their kind. Those that it did not have come after."""
+        """The first item of a kind keeps the order of its fields; new fields come behind."""
         datas = [b'{"title":"b","sku":1,"a":2}', b'{"sku":1,"title":"b"}', b'{"title":"c","x":0}']
         for number, data in enumerate(datas):
             await results.save(CRAWL, Batch(items=[some_item(f"k{number}", data=data)]))
@@ -544,7 +545,7 @@ class ResultsContract:
         assert exact(reading.data) == {"n": 2}
 
     async def test_an_older_moment_can_be_corrected_too(self, results: Results) -> None:
-        """As when pages are read again by a better spider, which finds the same in both."""
+        """This happens when archived pages are parsed again by a better spider."""
         for at, number in ((1.0, 0), (2.0, 9), (1.0, 9), (2.0, 9)):
             await results.save(CRAWL, Batch(items=[some_item(at=at, data=b'{"n":%d}' % number)]))
         kept = await results.history(CRAWL, "Product", "k1")
@@ -603,7 +604,7 @@ class ResultsContract:
         assert await wanted_keys(results, Wanted(changed=True)) == ["k1"]
 
     async def test_old_readings_and_pages_can_be_removed(self, results: Results) -> None:
-        """Of different months: some stores know no shorter time."""
+        """The times are in different months, because some stores prune whole months."""
         days = [86_400.0 * day for day in (10, 50, 100)]
         pages = [some_page(started_at=at) for at in days]
         for at in days:
@@ -702,7 +703,7 @@ class ResultsContract:
     # Streams
 
     async def test_a_stream_goes_on_while_others_write(self, connect: Connect) -> None:
-        """What was there at the start comes exactly once, in order; the writer does not wait."""
+        """What was there at the start is returned exactly once, in order. Writers do not wait."""
         reader, writer = connect(), connect()
         keys = [f"k{n}" for n in range(2_500)]
         await writer.save(CRAWL, Batch(items=[some_item(key) for key in keys]))
@@ -755,12 +756,12 @@ class ResultsContract:
 
 
 def exact(data: bytes) -> dict[str, Any]:
-    """An item's fields, numbers by their exact value."""
+    """An item's fields, with the exact values of numbers."""
     return json.loads(data, parse_float=Decimal)  # type: ignore[no-any-return]
 
 
 def _written_out(data: bytes) -> bytes:
-    """JSON as a store keeps it that has neither NUL nor lone surrogates."""
+    """The JSON as stored by a store that keeps neither NUL nor lone surrogates."""
     return data.replace(b"nul \\u0000, lone \\ud800", b"nul \\\\u0000, lone \\\\ud800")
 
 

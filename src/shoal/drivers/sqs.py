@@ -1,7 +1,7 @@
-"""The connection to SQS, or to anybody who speaks its protocol.
+"""Calls SQS, or another service with its protocol.
 
-Who we are and where the service is, AWS's own library finds out as all tools of AWS do: from the
-environment (AWS_ACCESS_KEY_ID, AWS_PROFILE, AWS_ENDPOINT_URL_SQS, ...), a profile, or the machine.
+AWS's own library finds the credentials and the endpoint as all tools of AWS do: in the environment
+(AWS_ACCESS_KEY_ID, AWS_PROFILE, AWS_ENDPOINT_URL_SQS, ...), in a profile, or from the machine.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ _MAX_STATUS = 500
 
 
 class QueueGone(StorageFailed):
-    """The queue that was asked for is not there."""
+    """There is no such queue."""
 
 
 class ExistsOtherwise(ConfigError):
-    """There is a queue of this name, and it has other attributes."""
+    """There is a queue of this name with other attributes."""
 
 
 class SqsLink:
-    """Calls operations of SQS. Every request costs money, so they are counted."""
+    """Calls operations of SQS, and counts the requests, because each of them costs money."""
 
     def __init__(self, address: Address) -> None:
-        """`address` has been through `sqs_address`."""
+        """`address` comes from `sqs_address`."""
         self.shown = address.shown
         self.requests = 0
-        """How many were made so far."""
+        """How many requests are billed so far. Callers add those that large messages cost."""
         self._region = address.hosts[0][0]
         self._stack = AsyncExitStack()
         self._opening = asyncio.Lock()
         self._client: Any = None
 
     async def call(self, operation: str, **params: Any) -> Any:
-        """Make one request. Raises QueueGone, ExistsOtherwise and errors of ours."""
+        """Make one request. Raises QueueGone, ExistsOtherwise, or another of Shoal's errors."""
         failure = _failures()
         try:
             client = await self._opened()
@@ -74,13 +74,13 @@ class SqsLink:
             raise ConfigError(f"{self.shown}: {error}: {_LOGIN}") from None
         except (failure.HTTPClientError, failure.ConnectionError, OSError) as error:
             raise StorageAway(f"{self.shown}: {str(error) or 'no answer'}") from None
-        except (failure.BotoCoreError, ValueError) as error:  # No such profile, no such endpoint.
+        except (failure.BotoCoreError, ValueError) as error:  # No such profile or endpoint.
             raise ConfigError(f"{self.shown}: {error}") from None
 
     async def url_of(self, queue: str) -> str:
-        """Where a queue is, for all other operations. Raises QueueGone."""
+        """The URL of a queue, which all other operations need. Raises QueueGone."""
         found = await self.call("get_queue_url", QueueName=queue)
-        if "QueueUrl" not in found:  # A 200 of anybody is read as an answer with nothing in it.
+        if "QueueUrl" not in found:  # The library reads any server's 200 as an empty answer.
             raise ConfigError(f"{self.shown}: what answers is not SQS: look at AWS_ENDPOINT_URL")
         return str(found["QueueUrl"])
 
@@ -102,7 +102,7 @@ class SqsLink:
             connect_timeout=CONNECT_S,
             read_timeout=ANSWER_S + LONGEST_POLL_S,
             max_pool_connections=CONNECTIONS,
-            # A call may not be made twice without our knowing.
+            # The library must not retry: every request is counted.
             retries={"total_max_attempts": 1},
         )
         return get_session().create_client("sqs", region_name=self._region, config=config)
@@ -123,7 +123,7 @@ class SqsLink:
 
 
 def _failures() -> Any:
-    """The errors of AWS's library. It takes a second to import, which only those pay who use it."""
+    """The errors of AWS's library. Imported only on use, since that takes a second."""
     try:
         import aiobotocore  # type: ignore[import-untyped]  # noqa: F401
         from botocore import exceptions  # type: ignore[import-untyped]

@@ -1,4 +1,4 @@
-"""Feeds: tasks that others bring by a broker of theirs. Imports seeds, the frontier and drivers."""
+"""Feeds: tasks that other programs send through a broker. Imports seeds, the frontier, drivers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ STREAM, LIST = "stream", "list"
 
 
 def open_source(address: str) -> Source:
-    """The source at an address. Nothing is touched before the first call."""
+    """The source at an address. Connects only with the first call. Raises ConfigError."""
     scheme = address.partition(":")[0]
     if scheme in ("amqp", "amqps"):
         return _amqp(address)

@@ -1,4 +1,4 @@
-"""A queue of RabbitMQ as a source. Needs the extra `amqp`."""
+"""Takes messages from a queue of RabbitMQ. Needs the extra `amqp`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from shoal.feeds.formats import Wire
 from shoal.feeds.port import Message, Source, printable
 
 PREFETCH = 1000
-"""Messages in our hands at most: this bounds our memory, and what comes again when we die."""
+"""The maximum number of unacknowledged messages. It bounds the memory they take, and how many are
+delivered again if this process dies."""
 
 
 class AmqpSource(Source):
-    """Messages come as they are published: nobody has to ask for them again and again."""
+    """A queue of RabbitMQ, which pushes its messages: there is no polling."""
 
     def __init__(self, address: str) -> None:
         where = amqp_address(address)
@@ -85,12 +86,13 @@ class AmqpSource(Source):
         return self._coming
 
     def _missing(self, error: QueueGone) -> ConfigError:
-        """Whoever publishes declares the queue: how, we cannot know."""
+        """The error for a missing queue. Only its publisher knows with which arguments to declare
+        it."""
         return ConfigError(f"{error}: declare it first, as those who publish do")
 
 
 def _queue(address: Address) -> tuple[str, str]:
-    """The virtual host and the queue."""
+    """The virtual host and the queue in an address."""
     match address.segments:
         case [queue]:
             return DEFAULT_VHOST, queue
@@ -103,6 +105,6 @@ def _message(taken: Taken) -> Message:
     properties = taken.properties
     headers: dict[str, Any] = dict(properties.headers or {})
     wire = Wire(taken.body, headers, properties.content_type or "")
-    # Celery's id is that of the task: a retry has it too, and is the same work.
+    # Celery's id is that of the task. A retry has the same id, and is the same work.
     identity = properties.message_id or headers.get("id") or ""
     return Message(wire, taken, str(identity))

@@ -1,10 +1,10 @@
-"""The feeder: moves messages of a source into a crawl's frontier. This is what `shoal feed` runs.
+"""Moves messages from a source into a crawl's frontier. This is what `shoal feed` runs.
 
     take ─▶ admit ─▶ frontier.add ─▶ done
-              └─ no task, or not wanted ─▶ put aside, with the reason
+              └─ no task, or not admitted ─▶ put aside, with the reason
 
-A message is forgotten only when the frontier has its tasks. A feeder that is killed leaves what it
-has in hand to others, and of what it had added already the frontier knows that it is not new.
+A message is acknowledged only when the frontier has its tasks. If a feeder is killed, its
+unacknowledged messages go to others. Those tasks that it had added already are duplicates then.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from shoal.runtime.patience import NowAndThen, Stopped, patiently_until, wait_fo
 
 BATCH = 500
 WAIT_S = 1.0
-"""How long a source is asked to wait for a message: as long as it may take us to stop."""
+"""How long `take` waits for a message. Stopping may take that long."""
 PAUSED_S = 0.5
-"""How often a crawl that is paused is looked at."""
+"""How often the state of a paused crawl is checked."""
 PAUSED = "the crawl is paused"
 WARN_EVERY_S = 10.0
 
@@ -42,7 +42,7 @@ log = logging.getLogger("shoal")
 
 
 class Fed(msgspec.Struct):
-    """How much a feeder has moved so far."""
+    """The counts of a feeder so far."""
 
     messages: int = 0
     added: int = 0
@@ -51,11 +51,11 @@ class Fed(msgspec.Struct):
     """Dead tasks that were given a fresh start: their messages say `"retry": true`."""
     rejected: int = 0
     waiting: int = 0
-    """Messages that were in the source at the last look."""
+    """How many messages were in the source at the last look."""
 
     @property
     def told(self) -> str:
-        """What it is, for people."""
+        """The counts in words."""
         brought = Added(self.added, self.known, self.retried)
         return f"{brought.told}, {self.rejected:,} rejected"
 
@@ -74,9 +74,9 @@ class Feeder:
     ) -> None:
         self.fed = Fed()
         self.last_at: float | None = None
-        """When a message has come."""
+        """When the last message came. None: there was none yet."""
         self.held_up = ""
-        """Why nothing is taken. Empty: it is."""
+        """Why no messages are moved at present. Empty: nothing prevents it."""
         self._source = source
         self._frontier = frontier
         self._crawl = crawl
@@ -86,12 +86,12 @@ class Feeder:
         self._warning = NowAndThen(WARN_EVERY_S)
 
     def drain(self) -> None:
-        """Stop gently: finish what is in hand; then `run` returns."""
+        """Stop gently: `run` returns after the current batch."""
         self._stopping.set()
 
     async def run(self) -> None:
-        """Feed until told to stop, or until the source is empty if that is wanted. Raises
-        StorageFailed or ConfigError; then what was in hand stays in the source."""
+        """Feed until `drain` is called, or with `until_empty` until the source is empty. Raises
+        StorageFailed or ConfigError; the messages of the current batch then stay in the source."""
         try:
             while not self._stopping.is_set():
                 rules = await self._rules()
@@ -104,7 +104,7 @@ class Feeder:
             log.warning("stopped while waiting; what is not added stays there: %s", reason)
 
     async def _rules(self) -> Rules | None:
-        """The crawl's rules; None while it is paused: it takes no more than it has."""
+        """The crawl's rules, or None while it is paused. Raises ConfigError if it is cancelled."""
         try:
             stats = await self._patiently("frontier", partial(self._frontier.stats, self._crawl))
         except UnknownCrawl:
@@ -114,7 +114,7 @@ class Feeder:
         return None if stats.state is CrawlState.PAUSED else stats.rules
 
     async def _move_some(self, rules: Rules) -> bool:
-        """Move a batch. Returns whether there is anything in the source, or was."""
+        """Move a batch. Returns whether there were any messages, or more of them wait."""
         messages = await self._of_source(partial(self._source.take, BATCH, WAIT_S))
         if messages:
             self.last_at = time.time()
@@ -165,11 +165,11 @@ class Feeder:
 
 
 def _entries(message: Message, admission: Admission) -> list[Entry]:
-    """All tasks of a message, or none: raises BadUrl."""
+    """The entries of all tasks of a message. Raises BadUrl if any of them is not admitted."""
     entries = list[Entry]()
     for number, task in enumerate(tasks_of(message.wire)):
         if task.dont_filter and not task.task_id and message.id:
-            # Else it would get an id now, and another one if the message comes again.
+            # Otherwise it would get a new random id each time the message is delivered.
             task.task_id = uuid.uuid5(uuid.NAMESPACE_URL, f"{message.id} {number}").hex
         entries.append(admission.admit(task))
     return entries

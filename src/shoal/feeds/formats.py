@@ -1,10 +1,11 @@
-"""Messages as tasks, whoever has written them. Pure.
+"""Reads tasks from messages in these formats. Pure.
 
     plain      a URL, or a task as a JSON object
     Celery     protocol 2, JSON: the task `shoal.seed` with URLs or tasks as its arguments
     Messenger  Symfony's, with its JSON serializer: an object with the fields of a task
 
-What is pickled or PHP-serialised is never opened: reading it may run whatever its writer likes.
+Pickled and PHP-serialised messages are refused unread: reading one may run any code that its sender
+has put into it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from shoal.seeds.seeding import read_seed
 
 MOST_BYTES = 2**20
 MOST_TASKS = 10_000
-"""Tasks in one message."""
+"""The maximum number of tasks in one message."""
 CELERY_TASK = "shoal.seed"
 
 _PICKLED = "it is pickled, which is never read here: set task_serializer = 'json' in Celery"
@@ -36,11 +37,11 @@ _PHP_OBJECT = re.compile(rb'\s*(?:O:[0-9]+:|a:[0-9]+:\{|s:[0-9]+:"O:)')
 
 
 class BadMessage(BadUrl):
-    """No task can be made of a message. The text says why."""
+    """A message cannot be read as tasks. The text says why."""
 
 
 class Wire(msgspec.Struct, frozen=True):
-    """A message as it was sent."""
+    """A message as it is sent over a broker."""
 
     body: bytes
     headers: Mapping[str, Any] = {}
@@ -51,7 +52,7 @@ def tasks_of(wire: Wire) -> list[Task]:
     """The tasks that a message asks for. Raises BadMessage."""
     if len(wire.body) > MOST_BYTES:
         raise BadMessage(f"it is longer than {MOST_BYTES} bytes")
-    _refuse_what_runs(wire)
+    _refuse_code(wire)
     if (name := wire.headers.get("task")) is not None:
         return _of_celery(wire.body, name)
     if wire.headers.get("type") is not None:
@@ -61,7 +62,7 @@ def tasks_of(wire: Wire) -> list[Task]:
     return [_task(wire.body)]
 
 
-def _refuse_what_runs(wire: Wire) -> None:
+def _refuse_code(wire: Wire) -> None:
     kind = str(wire.content_type or wire.headers.get("content-type") or "")
     if "python-serialize" in kind or wire.body.startswith(b"\x80"):
         raise BadMessage(_PICKLED)
@@ -70,14 +71,14 @@ def _refuse_what_runs(wire: Wire) -> None:
 
 
 def _envelope(body: bytes) -> Wire | None:
-    """The message in a message: where a broker has no headers, they are sent along with the body.
-    None if it is none."""
-    for text in (body, _unwrapped(body), _unbased(body)):
+    """The message inside an envelope: for brokers without headers, a sender puts headers and body
+    into one JSON object. None if `body` is not an envelope."""
+    for text in (body, _from_php_string(body), _from_base64(body)):
         if text is None or not text.lstrip().startswith(b"{"):
             continue
         content = _json(text)
         headers = content.get("headers") if isinstance(content, dict) else None
-        if headers == []:  # So PHP writes those that are empty.
+        if headers == []:  # PHP writes an empty object like this.
             headers = {}
         if isinstance(headers, dict):
             return _inner(content, headers)
@@ -85,20 +86,20 @@ def _envelope(body: bytes) -> Wire | None:
 
 
 def _inner(content: dict[str, Any], headers: dict[str, Any]) -> Wire | None:
-    """What is in an envelope, which is Celery's or Messenger's. None: it is a plain task, whose
-    headers are those of its request."""
+    """The message inside an envelope of Celery or Messenger. None if it is a plain task, whose
+    headers are those of its request. Raises BadMessage."""
     body = content.get("body")
     if not isinstance(body, str) or "url" in content:
         return None
     data = body.encode()
     properties = content.get("properties")
     if isinstance(properties, dict) and properties.get("body_encoding") == "base64":
-        decoded = _unbased(data)
+        decoded = _from_base64(data)
         if decoded is None:
             raise BadMessage("its body is not base64")
         data = decoded
     if not {"task", "type"} & headers.keys():
-        _refuse_what_runs(Wire(data.replace(b'\\"', b'"'), headers))
+        _refuse_code(Wire(data.replace(b'\\"', b'"'), headers))
         raise BadMessage("its headers name no task of Celery's and no type of Messenger's")
     return Wire(data, headers, str(content.get("content-type") or ""))
 
@@ -123,7 +124,7 @@ def _of_celery(body: bytes, name: object) -> list[Task]:
 
 
 def _flat(wanted: list[Any]) -> Iterator[Any]:
-    """Arguments, and what is in those that are lists."""
+    """The arguments, with lists replaced by their elements."""
     for each in wanted:
         if isinstance(each, list):
             yield from each
@@ -135,7 +136,7 @@ def _of_messenger(body: bytes) -> Task:
     content = _json(body)
     if not isinstance(content, dict):
         raise BadMessage("it is no JSON object")
-    # A property of a PHP object that was not set is null.
+    # Properties of a PHP object that are not set are null.
     return _converted({name: value for name, value in content.items() if value is not None})
 
 
@@ -164,13 +165,14 @@ def _json(text: bytes) -> Any:
         raise BadMessage(f"it is no JSON: {error}") from None
 
 
-def _unwrapped(body: bytes) -> bytes | None:
-    """The text in PHP's `s:12:"...";`, which Redis clients of PHP put around what they store."""
+def _from_php_string(body: bytes) -> bytes | None:
+    """The text inside PHP's `s:12:"...";`, in which PHP's Redis clients wrap what they store. None
+    if it is not wrapped."""
     match = _PHP_STRING.fullmatch(body.strip())
     return match[1] if match else None
 
 
-def _unbased(body: bytes) -> bytes | None:
+def _from_base64(body: bytes) -> bytes | None:
     try:
         return base64.b64decode(body.strip(), validate=True)
     except (binascii.Error, ValueError):

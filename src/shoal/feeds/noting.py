@@ -1,4 +1,4 @@
-"""Tells those who ask how a crawl is what feeds it: a note beside it, as long as the feed runs."""
+"""Writes what a feed does to a note in the frontier, for `status`, as long as the feed runs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from shoal.frontier.board import Notes
 from shoal.frontier.feeding import FEEDS, FeedPulse, forget_silent_feeds
 
 LOOK_EVERY_S = 1.0
-"""How often news is noted."""
+"""How often the note is written while its content changes."""
 EVERY_S = 15.0
-"""How often it is noted that there is none."""
+"""How often it is written while nothing changes, to show that the feed is alive."""
 
 
 @asynccontextmanager
 async def noted(notes: Notes, crawl: str, address: str, feeder: Feeder) -> AsyncIterator[None]:
-    """A feed is at work. It goes on whether that can be noted or not."""
+    """Keep the note of a feed up to date inside the `with` block, and delete it at the end. Errors
+    of the frontier are ignored, so they do not stop the feed."""
     name = f"{crawl}/{secrets.token_hex(4)}"
     noting = asyncio.create_task(_note(notes, name, crawl, masked(address), feeder))
     try:

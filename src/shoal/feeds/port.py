@@ -1,4 +1,4 @@
-"""The port of sources: where messages of others come from."""
+"""The port of sources, from which messages of other programs are taken."""
 
 from __future__ import annotations
 
@@ -11,50 +11,51 @@ import msgspec
 from shoal.feeds.formats import Wire
 
 REASON_KEPT = 500
-"""Characters of the reason that are kept with a rejected message."""
+"""How many characters of the reason are kept with a rejected message."""
 REJECTED_KEPT = 10_000
-"""Rejected messages that are kept where we are the ones who throw away: the newest."""
+"""How many rejected messages are kept on Redis: the newest. Other brokers keep them in a queue."""
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A message that is in our hands. It comes again, to whoever asks, unless it is done or
+    """A message that was taken. It is delivered again, to any client, unless it is done or
     rejected."""
 
     wire: Wire
     receipt: object
-    """Only for the source that it is from."""
+    """For `done` and `reject` of the source that it is from."""
     id: str = ""
-    """Stays the same however often it comes. Empty if its broker and its writer gave it none."""
+    """The same in every delivery. Empty if neither broker nor sender gave it one."""
 
 
 class Source(Protocol):
-    """Any number of processes may take from one source. Methods raise errors as stores do."""
+    """A queue of messages. Any number of processes may take from it. Methods raise StorageBusy,
+    StorageFailed and ConfigError as those of stores do."""
 
     shown: str
-    """Where it is: for people."""
+    """The address for people, without credentials."""
 
     @abstractmethod
     async def take(self, limit: int, wait_s: float) -> list[Message]:
-        """At most so many messages. If there are none, waits about so long for one."""
+        """Take up to `limit` messages. If there are none, wait up to about `wait_s` for one."""
 
     @abstractmethod
     async def done(self, messages: Sequence[Message]) -> None:
-        """Forget messages whose tasks the frontier has."""
+        """Acknowledge messages whose tasks the frontier has."""
 
     @abstractmethod
     async def reject(self, message: Message, reason: str) -> None:
-        """Put a message aside, with the reason, where people find it; then forget it."""
+        """Put a message aside with the reason, where people find it, and acknowledge it."""
 
     @abstractmethod
     async def waiting(self) -> int:
-        """How many messages wait. Those in somebody's hands may be among them."""
+        """How many messages wait. This may include those that were taken and are not done."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Let go. What is in our hands goes to others."""
+        """Close the connection. Messages that are not done go to others."""
 
 
 def printable(reason: str) -> str:
-    """A reason that may quote strangers, for logs and headers."""
+    """Make a reason safe for logs and headers: it may quote a foreign message."""
     text = reason[:REASON_KEPT]
     return "".join(char if char.isprintable() else "?" for char in text)

@@ -1,9 +1,10 @@
-"""A list on Redis as a source: filled with LPUSH, as Celery does. Needs the extra `redis`.
+"""Takes messages from a list on Redis that is filled with LPUSH, as Celery does. Needs the extra
+`redis`.
 
 key ─ take ─▶ key:taken ─ done ─▶ gone
                   │
                   ├─ reject ─▶ key:rejected
-                  └─ time over ─▶ taken by the next who asks
+                  └─ after HELD_S ─▶ taken by the next client
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from shoal.feeds.formats import Wire
 from shoal.feeds.port import REJECTED_KEPT, Message, Source, printable
 
 HELD_S = 60.0
-"""Whoever has not brought a message home by then is dead; others take it."""
+"""A process that has not finished a message by then is taken for dead, and others get it."""
 LOOK_EVERY_S = 0.25
 AT_ONCE = 1000
 ENTRY_KEPT = 2000
-"""Characters of a rejected message that are kept."""
+"""How many characters of a rejected message are kept."""
 
 _ID_BYTES = 32
 _scripts = Scripts("shoal.feeds")
 
 
 class RedisListSource(Source):
-    """A message is given an id when it is first taken, which it keeps."""
+    """A list on Redis. A message gets an id when it is first taken, and keeps it."""
 
     def __init__(self, link: RedisLink, key: str) -> None:
         self.shown = link.shown
@@ -78,7 +79,8 @@ class RedisListSource(Source):
 
 
 async def put_aside(link: RedisLink, key: str, body: bytes, reason: str) -> None:
-    """Keep a message that is none, as the crawl's own inbox does."""
+    """Store a rejected message in the list KEY:rejected, in the same form as a crawl's inbox
+    does."""
     text = body[: 4 * ENTRY_KEPT].decode("utf-8", "replace")[:ENTRY_KEPT]
     record = {"entry": text, "reason": printable(reason), "at": time.time()}
     aside = beside(link, key, "rejected")
@@ -87,5 +89,5 @@ async def put_aside(link: RedisLink, key: str, body: bytes, reason: str) -> None
 
 
 def beside(link: RedisLink, key: str, name: str) -> str:
-    """A key that is on the same server as another one."""
+    """The name of a key that belongs to another key and is on the same server of a cluster."""
     return f"{{{key}}}:{name}" if link.is_cluster else f"{key}:{name}"

@@ -1,5 +1,5 @@
-"""A stream on Redis as a source, read by a consumer group: as Symfony Messenger fills it. Needs the
-extra `redis`."""
+"""Takes messages from a stream on Redis as Symfony Messenger fills it, with a consumer group. Needs
+the extra `redis`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from shoal.feeds.redis_list import put_aside
 
 GROUP = "shoal"
 FIELD = b"message"
-"""What Messenger calls the field that has the message."""
+"""The name that Messenger gives to the field with the message."""
 HELD_S = 60.0
-"""Whoever has not brought an entry home by then is dead; others take it."""
+"""A process that has not finished an entry by then is taken for dead, and others get it."""
 
 
 class RedisStreamSource(Source):
-    """An entry is deleted from the stream when it is done, as Messenger does: a stream is a queue
-    here. Other groups that read it keep what they have read."""
+    """A stream on Redis, used as a queue: an entry that is done is deleted, as Messenger does.
+    Other consumer groups keep what they have read already."""
 
     def __init__(self, link: RedisLink, key: str) -> None:
         self.shown = link.shown
@@ -67,7 +67,7 @@ class RedisStreamSource(Source):
             return
         try:
             await self._link.command("XGROUP", "CREATE", self._key, GROUP, "0", "MKSTREAM")
-        except StorageError as error:  # By its first letters it is taken for one that passes.
+        except StorageError as error:  # The driver takes BUSYGROUP for a temporary BUSY error.
             if "BUSYGROUP" not in str(error):
                 raise
         self._has_group = True
@@ -82,7 +82,7 @@ class RedisStreamSource(Source):
 
 
 def _entries(answer: Any) -> list[Any]:
-    """What one stream gave: the library tells it in two ways."""
+    """The entries in an answer for one stream. The library returns these in one of two forms."""
     if not answer:
         return []
     streams = answer.values() if isinstance(answer, dict) else (part[1] for part in answer)
@@ -90,7 +90,7 @@ def _entries(answer: Any) -> list[Any]:
 
 
 def _message(identity: bytes, fields: Any) -> Message:
-    """Of an entry without the field, all fields are what was meant."""
+    """The message in an entry. If that has no field for the message, all its fields are one."""
     named = (
         fields if isinstance(fields, dict) else dict(zip(fields[::2], fields[1::2], strict=True))
     )

@@ -1,8 +1,8 @@
-"""The feeds of shoal.toml, which `shoal serve` runs, and a worker those of its crawl.
+"""Runs the feeds of shoal.toml: `shoal serve` runs all of them, a worker those of its crawl.
 
-Each goes on by itself: a broker that is away, a queue that is not there yet or a crawl that was
-cancelled hold up that feed and no other, and nothing else in the process. Any number of processes
-may run the same feed, as they may run the same `shoal feed`.
+The feeds are independent: a broker that is away, a missing queue or a cancelled crawl holds up only
+its own feed, and nothing else in the process. Any number of processes may run the same feed, just
+like the same `shoal feed`.
 """
 
 from __future__ import annotations
@@ -17,47 +17,48 @@ from shoal.errors import ShoalError
 from shoal.feeds import open_source
 from shoal.feeds.feeder import Feeder
 from shoal.feeds.noting import noted
+from shoal.feeds.progress import progress_logger
 from shoal.feeds.tables import Feed, load_feeds
-from shoal.feeds.telling import logged
 from shoal.frontier.port import IntakeAndNotes
 from shoal.runtime.patience import wait_for_event
 from shoal.runtime.reread import Reread
 
 LOOK_EVERY_S = 1.0
-"""How often shoal.toml is looked at."""
+"""How often shoal.toml is checked for changes."""
 RETRY_S = 30.0
-"""How long until a feed that failed is begun again."""
+"""How long to wait before a failed feed is started again."""
 LOG_EVERY_S = 60.0
 
 log = logging.getLogger("shoal")
 
 
 class Feeds:
-    """All feeds that shoal.toml has now, of one crawl or of all."""
+    """Runs the feeds that shoal.toml has at the moment, of one crawl or of all."""
 
     def __init__(
         self, frontier: IntakeAndNotes, *, crawl: str | None = None, folder: Path | None = None
     ) -> None:
-        """Without a `crawl`, those of all. Raises ConfigError if shoal.toml is wrong."""
+        """Without `crawl`, runs the feeds of all crawls. Raises ConfigError if shoal.toml is
+        wrong."""
         self._frontier = frontier
         self._crawl = crawl
         self._file = Reread(folder or Path(), "feeds", load_feeds)
         self._stopping = asyncio.Event()
 
     def drain(self) -> None:
-        """Stop after what is in hand."""
+        """Stop gently: `run` returns after the current batches."""
         self._stopping.set()
 
     async def run(self) -> None:
-        """Feed until told to stop."""
-        running = dict[Feed, _KeptFeed]()
+        """Feed until `drain` is called."""
+        running = dict[Feed, _RestartingFeed]()
         async with asyncio.TaskGroup() as group:
             while not self._stopping.is_set():
                 wanted = self._wanted()
                 for feed in running.keys() - wanted:
                     running.pop(feed).drain()
                 for feed in wanted - running.keys():
-                    running[feed] = _KeptFeed(feed, self._frontier)
+                    running[feed] = _RestartingFeed(feed, self._frontier)
                     group.create_task(running[feed].run())
                 await wait_for_event(self._stopping, LOOK_EVERY_S)
             for kept in running.values():
@@ -68,8 +69,8 @@ class Feeds:
         return {feed for feed in feeds if self._crawl in (None, feed.crawl)}
 
 
-class _KeptFeed:
-    """One feed, which is begun again when it has failed."""
+class _RestartingFeed:
+    """Runs one feed, and starts it again after a failure."""
 
     def __init__(self, feed: Feed, frontier: IntakeAndNotes) -> None:
         self._feed = feed
@@ -95,7 +96,7 @@ class _KeptFeed:
 
     async def _run_once(self) -> None:
         source = open_source(self._feed.address)
-        watch = logged(self._about, LOG_EVERY_S)
+        watch = progress_logger(self._about, LOG_EVERY_S)
         feeder = Feeder(source, self._frontier, self._feed.crawl, watch=watch)
         self._feeder = feeder
         try:

@@ -1,4 +1,4 @@
-"""A queue of SQS as a source. Needs the extra `sqs`."""
+"""Takes messages from a queue of SQS. Needs the extra `sqs`."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from shoal.feeds.formats import Wire
 from shoal.feeds.port import Message, Source, printable
 
 HELD_S = 120
-"""Longer than it takes to bring messages into a frontier that is there. If that is away for longer,
-they come again, and are known."""
+"""How long a taken message is invisible to others: longer than it takes to add its tasks. If the
+frontier is away for longer, messages are delivered again, and their tasks are duplicates."""
 AT_ONCE = 10
 _SIZES = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
 _KEPT_S = 14 * 24 * 3600
 
 
 class SqsSource(Source):
-    """`sqs://region/queue`, which must be there."""
+    """The queue at `sqs://region/queue`, which must exist."""
 
     def __init__(self, address: str) -> None:
         where = sqs_address(address)
@@ -49,7 +49,7 @@ class SqsSource(Source):
         for start in range(0, len(messages), AT_ONCE):
             some = messages[start : start + AT_ONCE]
             entries = [{"Id": str(i), "ReceiptHandle": m.receipt} for i, m in enumerate(some)]
-            # What fails is not ours any more: it comes again, and is known.
+            # Handles that fail have expired: their messages are delivered again, as duplicates.
             await self._call("delete_message_batch", self._queue, Entries=entries)
 
     async def reject(self, message: Message, reason: str) -> None:

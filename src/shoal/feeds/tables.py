@@ -1,4 +1,4 @@
-"""Feeds that are always wanted, as the [[feed]] tables of shoal.toml say."""
+"""Reads the [[feed]] tables of shoal.toml: the feeds that run permanently."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VARIABLE = "env:"
 
 
 def _address(text: str) -> str:
-    """The address, which may be in a variable of the environment."""
+    """The address itself, or with `env:NAME` that in the variable. Raises ConfigError."""
     if not text.startswith(_VARIABLE):
         return text
     name = text.removeprefix(_VARIABLE)
@@ -28,20 +28,21 @@ def _address(text: str) -> str:
 
 
 def _check_address(text: str) -> None:
-    open_source(_address(text))  # Nothing is touched yet.
+    open_source(_address(text))  # Only reads the address: nothing connects yet.
 
 
 class Feed(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """One [[feed]] table. Its address may have a password in it: it is not to be shown."""
+    """One [[feed]] table. Its address may contain a password, so it must not be shown."""
 
     crawl: Annotated[str, Meta(min_length=1)]
     """The crawl that gets the tasks."""
     address: Annotated[str, Meta(extra={"check": _check_address})]
-    """As for `shoal feed`; or env:NAME, a variable of the environment that has it."""
+    """The address of the source, as for `shoal feed`. In the file it may be env:NAME instead, the
+    variable of the environment that has the address."""
 
 
 def load_feeds(folder: Path | None = None) -> list[Feed]:
-    """The feeds of shoal.toml. Raises ConfigError, which names the feed and the key."""
+    """Read the feeds of shoal.toml. Raises ConfigError, which names the feed and the key."""
     feeds = list[Feed]()
     for number, table in enumerate(config.tables(config.FEEDS, folder), 1):
         where = f"{config.CONFIG_FILE}: feed {number}"
@@ -51,7 +52,7 @@ def load_feeds(folder: Path | None = None) -> list[Feed]:
             raise ConfigError(f"{where}: {error}") from None
         for other, known in enumerate(feeds, 1):
             if known.address == feed.address:
-                # Else each crawl would get what the other one has not.
+                # Two crawls would each get only a part of the messages.
                 raise ConfigError(f"{where}: address: feed {other} takes from the same queue")
         feeds.append(feed)
     return feeds

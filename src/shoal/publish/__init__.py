@@ -1,5 +1,5 @@
-"""Publishing: what a crawl gives, told to others by a broker of theirs. One port, with RabbitMQ,
-SQS and Redis behind it."""
+"""Publishes a crawl's items, dead tasks and end through a broker, for other programs: RabbitMQ, SQS
+or Redis, behind one port."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ _LISTS = ("redis", "rediss", "redis+sentinel", "redis+cluster")
 def open_publications(
     settings: Settings, address: str, crawl: str, frontier: QueriesAndNotes
 ) -> Publications:
-    """What a crawl publishes at an address. Nothing is touched yet. Raises ConfigError."""
+    """What publishes a crawl to an address. Connects only with the first call. Raises
+    ConfigError."""
     form = _format(settings, address)
     return Publications(crawl, open_publisher(address, crawl), form, frontier)
 
 
 async def check_publisher(settings: Settings, address: str, crawl: str | None) -> None:
-    """Look whether a crawl can publish, or crawls that are to come. Raises ConfigError."""
+    """Check that a crawl can publish to an address; without `crawl`, that future crawls can.
+    Raises ConfigError."""
     _format(settings, address)
     publisher = open_publisher(address, crawl or "")
     try:
@@ -34,7 +36,7 @@ async def check_publisher(settings: Settings, address: str, crawl: str | None) -
 
 
 def open_publisher(address: str, crawl: str) -> Publisher:
-    """The publisher at an address. Nothing is touched before the first call."""
+    """The publisher at an address. Connects only with the first call. Raises ConfigError."""
     scheme = address.partition(":")[0]
     if scheme in ("amqp", "amqps"):
         return _amqp(address, crawl)

@@ -1,4 +1,4 @@
-"""An exchange of RabbitMQ as a publisher, or queues of our own. Needs the extra `amqp`.
+"""Publishes to an exchange of RabbitMQ, or to queues of the crawl's own. Needs the extra `amqp`.
 
 amqp://host                    queues shoal.<crawl>.items, .dead, .finished
 amqp://host/exchange           these are routing keys; dead ones also go to the queue .dead
@@ -18,14 +18,15 @@ from shoal.frontier.broker.carriers.rabbit import queue_name
 from shoal.publish.port import Channel, Message, Publisher, larger_than
 
 MOST_BYTES = 16 * 2**20
-"""What RabbitMQ 4 takes if nobody says otherwise. Older ones take more."""
+"""The default limit of RabbitMQ 4. Older versions allow more."""
 DEFAULT_EXCHANGE = "amq.default"
-"""What RabbitMQ's tools call the one without a name, which leads to each queue by its name."""
+"""The name that RabbitMQ's tools give to the exchange without a name. Its routing keys are names of
+queues."""
 
 
 class AmqpPublisher(Publisher):
-    """Queues are declared as most consumers would: durable, with no arguments. Those that are there
-    are taken as they are."""
+    """Publishes to an exchange or to queues. Queues are declared as most consumers declare them:
+    durable, without arguments. Existing queues are used as they are."""
 
     def __init__(self, address: str, crawl: str) -> None:
         where = amqp_address(address)
@@ -55,7 +56,7 @@ class AmqpPublisher(Publisher):
         if to_queues:
             try:
                 await self._link.publish(to_queues)
-            except QueueGone:  # Somebody has deleted them. Some may now be there twice.
+            except QueueGone:  # Somebody has deleted a queue. Some messages may be sent twice.
                 await self._declare()
                 await self._link.publish(to_queues)
         if self._exchange:
@@ -96,13 +97,13 @@ class AmqpPublisher(Publisher):
             exchange=exchange,
             content_type=message.wire.content_type,
             headers=dict(message.wire.headers),
-            # Nobody has to listen to the rest.
+            # On an exchange, only items must reach a queue.
             must_arrive=not exchange or message.channel is Channel.ITEMS,
         )
 
 
 def _exchange(address: Address) -> tuple[str, str]:
-    """The virtual host and the exchange. Empty: the default one."""
+    """The virtual host and the exchange in an address. Empty: the default exchange."""
     match address.segments:
         case []:
             vhost, exchange = DEFAULT_VHOST, ""

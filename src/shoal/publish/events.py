@@ -1,6 +1,7 @@
-"""What is told of a crawl, as JSON: items as `shoal export` writes them, deaths, the end. Pure.
+"""Builds the events of a crawl as JSON: items as `shoal export` writes them, dead tasks, the end.
+Pure.
 
-Each has `_type`, `_crawl`, and `_id`, by which those who get it twice know it.
+Each event has `_type`, `_crawl`, and an `_id`, by which consumers recognise duplicates.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from shoal.publish.port import Channel
 from shoal.results.fields import iso
 
 ID_BYTES = 200
-"""RabbitMQ takes 255."""
+"""The maximum length of an id. RabbitMQ allows 255 bytes."""
 REASON_KEPT = 1_000
 DETAIL_KEPT = 8_000
-"""Characters that are told of why a task died, and of the traceback."""
+"""How many characters of the reason for a task's death and of the traceback are published."""
 
 
 class Event(msgspec.Struct, frozen=True):
-    """Something that others are told."""
+    """An event to publish."""
 
     channel: Channel
     id: str
@@ -34,7 +35,7 @@ class Event(msgspec.Struct, frozen=True):
 
 
 def of_item(crawl: str, item: StoredItem) -> Event:
-    """A reading of an item."""
+    """The event for an item that was scraped."""
     identity = identity_of(crawl, item.kind, item.key, item.scraped_at)
     return _event(Channel.ITEMS, "item", crawl, identity, line_of(item, own_fields(item)))
 
@@ -42,8 +43,8 @@ def of_item(crawl: str, item: StoredItem) -> Event:
 def of_death(
     crawl: str, task: Task, fingerprint: bytes, reason: str, detail: str, at: float
 ) -> Event:
-    """A dead task. What it was sent with (headers, body, cookies, meta) may be secret, and stays
-    in the frontier."""
+    """The event for a dead task. It leaves out the task's headers, body, cookies and meta, which
+    may be secret."""
     told: dict[str, Any] = {
         "url": task.url,
         "method": task.method,
@@ -53,7 +54,7 @@ def of_death(
         "depth": task.depth,
         "retry_count": task.retry_count,
         "reason": reason[:REASON_KEPT],
-        "detail": detail[-DETAIL_KEPT:],  # Of a traceback, the end says most.
+        "detail": detail[-DETAIL_KEPT:],  # The end of a traceback says most.
         "at": iso(at),
     }
     identity = identity_of(crawl, "dead", fingerprint.hex(), at)
@@ -61,7 +62,7 @@ def of_death(
 
 
 def of_end(stats: Stats) -> Event:
-    """The end of a crawl, with its counters."""
+    """The event for the end of a crawl, with its counters."""
     at = stats.finished_at or stats.started_at or stats.created_at
     told: dict[str, Any] = {
         "state": stats.state,
@@ -74,8 +75,8 @@ def of_end(stats: Stats) -> Event:
 
 
 def identity_of(crawl: str, kind: str, key: str, at: float) -> str:
-    """The id of a message: crawl, kind, key and time; a digest for what is too long, or would
-    disturb somebody's headers."""
+    """The id of a message: crawl, kind, key and time. A digest replaces crawl, kind and key if the
+    id would be too long, or is not printable ASCII and so not fit for headers."""
     text = f"{crawl}:{kind}:{key}:{at:.6f}"
     if text.isascii() and text.isprintable() and len(text) <= ID_BYTES:
         return text
@@ -93,5 +94,6 @@ def _event(channel: Channel, kind: str, crawl: str, identity: str, told: dict[st
 
 
 def _valid(value: Any) -> Any:
-    """Lone surrogates, which no encoding can hold, written out: as they are stored."""
+    """Escape lone surrogates, which no encoding can represent, in the same way as they are
+    stored."""
     return value.encode("utf-8", "backslashreplace").decode() if type(value) is str else value

@@ -1,4 +1,4 @@
-"""Messages in the formats of those who read them: what feeds/formats.py reads, written. Pure.
+"""Writes messages in the formats that feeds/formats.py reads. Pure.
 
 plain      JSON
 celery     protocol 2, JSON: a task with one argument
@@ -28,12 +28,12 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "App\\Message\\ShoalFinished",
     ),
 }
-"""What messages are called, of each channel, where nobody says otherwise."""
+"""The default names of messages, for each channel."""
 
 
 class Format:
-    """Writes messages as somebody reads them. `names` are the tasks of Celery, or the classes of
-    Messenger, by channel: None for the usual ones."""
+    """Writes messages in one format. `names` are Celery's tasks or Messenger's classes by channel;
+    None stands for the default."""
 
     def __init__(self, name: PublishFormat, names: Mapping[Channel, str | None]) -> None:
         self._write = {"plain": _plain, "celery": _celery, "messenger": _messenger}[name]
@@ -44,7 +44,7 @@ class Format:
         self._names = {channel: names.get(channel) or usual[channel] for channel in Channel}
 
     def message(self, event: Event) -> Message:
-        """The message that tells of an event."""
+        """The message for an event."""
         wire = self._write(event, self._names[event.channel])
         return Message(event.channel, event.id, wire)
 
@@ -74,13 +74,14 @@ def _messenger(event: Event, kind: str) -> Wire:
 
 
 def is_celery(wire: Wire) -> bool:
-    """Whether it is for Celery, which sends headers along with the body wherever it is not
-    RabbitMQ that carries them."""
+    """Whether a message is for Celery, which expects headers in an envelope, with the body, on all
+    brokers but RabbitMQ."""
     return "task" in wire.headers
 
 
 def enveloped(message: Message, place: str) -> bytes:
-    """The message in a message: for brokers without headers. `place` is the queue it is for."""
+    """Put headers and body of a message into an envelope, for brokers without headers. `place` is
+    the queue. A message without headers stays as it is."""
     wire = message.wire
     if not wire.headers:
         return wire.body

@@ -1,4 +1,4 @@
-"""The port of publishers: where messages for others go."""
+"""The port of publishers, which send messages to other programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from shoal.feeds.formats import Wire
 
 
 class Channel(StrEnum):
-    """What a message is about. Each has a place of its own: who reads items sees nothing else."""
+    """What a message is about. Each channel has its own queue, so those who read items get nothing
+    else."""
 
     ITEMS = "items"
     DEAD = "dead"
@@ -21,38 +22,41 @@ class Channel(StrEnum):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A message to publish, in somebody's format."""
+    """A message to publish, in the format of its consumers."""
 
     channel: Channel
     id: str
-    """The same however often it is published."""
+    """The same each time the message is published."""
     wire: Wire
 
 
 class Publisher(Protocol):
-    """A broker, seen from one crawl. Methods raise errors as stores do."""
+    """Publishes the messages of one crawl to a broker. Methods raise StorageBusy, StorageFailed and
+    ConfigError as those of stores do."""
 
     shown: str
-    """Where it is: for people."""
+    """The address for people, without credentials."""
 
     @abstractmethod
     async def check(self, *, makes: bool = True) -> None:
-        """Look whether messages can be published, before work begins, and make the places that are
-        ours to make, unless there is no crawl yet. Raises ConfigError."""
+        """Check, before work begins, that messages can be published. With `makes`, create the
+        queues that Shoal has to create itself: there are none to create before there is a crawl.
+        Raises ConfigError."""
 
     @abstractmethod
     def too_large(self, message: Message) -> str:
-        """Why no broker of this kind takes a message. Empty: it does."""
+        """Why a message is too large for any broker of this kind. Empty: it is not."""
 
     @abstractmethod
     async def publish(self, messages: Sequence[Message]) -> None:
-        """Back when the broker has confirmed all of them. If this fails, it may have some."""
+        """Publish messages. Returns when the broker has confirmed all of them. On failure, some may
+        have been published."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Let go of the connection. Not an error if the broker is gone."""
+        """Close the connection. Not an error if the broker is gone."""
 
 
 def larger_than(most: int, size: int) -> str:
-    """Why something of this size is not published, if it is not."""
+    """Why a message of this size cannot be published. Empty: it can."""
     return f"too large to be published: {size:,} bytes of {most:,}" if size > most else ""

@@ -1,4 +1,5 @@
-"""What a worker's reports have to tell, by a publisher, in a format: see worker/publishing.py."""
+"""Publishes the events in workers' reports, in a format, with a publisher: see
+worker/publishing.py."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from shoal.worker.publishing import Send
 from shoal.worker.report import Report
 
 TOLD = "published"
-"""The topic of the notes that say which ends of crawls were told."""
+"""The topic of the notes that say which crawls' ends were published."""
 NOTES_KEPT = 1_000
 AT_ONCE = 500
 WARN_EVERY_S = 60.0
@@ -31,7 +32,7 @@ log = logging.getLogger("shoal")
 
 
 class Publications:
-    """What one crawl publishes."""
+    """Publishes the events of one crawl."""
 
     def __init__(
         self, crawl: str, publisher: Publisher, form: Format, frontier: QueriesAndNotes
@@ -44,8 +45,8 @@ class Publications:
         self._warning = NowAndThen(WARN_EVERY_S)
 
     def prepare(self, reports: Sequence[Report]) -> Send:
-        """What publishes all that these reports have to tell. An item that cannot be published is
-        noted among those that were rejected, beside being stored."""
+        """Returns a call that publishes the events in these reports. An item that cannot be
+        published is still stored, and is also recorded as rejected."""
         messages = list[Message]()
         for report in reports:
             messages += self._items(report)
@@ -58,7 +59,7 @@ class Publications:
             try:
                 message = self._format.message(of_item(self._crawl, item))
                 reason = self._publisher.too_large(message)
-            except msgspec.MsgspecError as error:  # Of fields that are JSON already: see Raw.
+            except msgspec.MsgspecError as error:  # A `Raw` field of an item is not JSON.
                 reason = f"cannot be published: {error}"
             if reason:
                 self._put_aside(report, item, reason)
@@ -66,8 +67,8 @@ class Publications:
                 yield message
 
     async def finished(self, stats: Stats) -> None:
-        """Tell of the end of the crawl, unless somebody has; first of the tasks that no worker
-        could tell of, since each that had one died."""
+        """Publish the end of the crawl, unless another process has. Before that, publish the tasks
+        that are dead because they killed their workers: no worker could publish these."""
         notes, end = self._frontier.notes, of_end(stats)
         if await notes.read(TOLD, self._crawl) == end.id.encode():
             return

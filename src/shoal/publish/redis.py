@@ -1,9 +1,10 @@
-"""Redis as a publisher: streams, or lists as Celery reads them. Needs the extra `redis`.
+"""Publishes to streams or lists on Redis. Needs the extra `redis`.
 
     redis-stream://host?key=shop   streams shop, shop:dead, shop:finished; the field `message`
     redis://host?key=shop          lists of these names, read from the right
 
-They hold so many entries at most (`max`): more wait with us. Who reads must delete what is read.
+Each holds up to `max` entries. While one is full, publishing fails with StorageBusy. Consumers must
+delete what they have read.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from shoal.publish.port import Channel, Message, Publisher, larger_than
 MOST_BYTES = 16 * 2**20
 MOST_WAITING = 100_000
 AT_ONCE = 500
-"""Messages that are sent in one go, and so many bytes of them."""
+"""The maximum number of messages, and about how many bytes of them, in one pipeline."""
 BYTES_AT_ONCE = 4 * 2**20
 
 _STREAM = "-stream"
@@ -34,7 +35,7 @@ _NUMBER = re.compile("[1-9][0-9]{0,8}")
 
 
 class RedisPublisher(Publisher):
-    """The key must be given: it is the name of the queue for those who read."""
+    """Publishes to the stream or list `key`, from which consumers read, and to two beside it."""
 
     def __init__(self, address: str) -> None:
         is_sentinel = address.startswith("redis+sentinel:")

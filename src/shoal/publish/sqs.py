@@ -1,5 +1,5 @@
-"""Queues of SQS as a publisher: `sqs://region/queue`, and `queue-dead`, `queue-finished`, which are
-made. Needs the extra `sqs`."""
+"""Publishes to queues of SQS: `queue` of `sqs://region/queue`, which must exist, and `queue-dead`
+and `queue-finished`, which are created. Needs the extra `sqs`."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from shoal.publish.formats import enveloped, is_celery
 from shoal.publish.port import Channel, Message, Publisher, larger_than
 
 MOST_BYTES = 256 * 1024
-"""Of a message with its attributes, and of all that are sent in one request."""
+"""The maximum size of a message with its attributes, and of all messages in one request."""
 MOST_ENTRIES = 10
 REQUESTS_AT_ONCE = 8
 _KEPT_S = 14 * 24 * 3600
 _REFUSED = re.compile("[\ufffe\uffff]")
-"""Characters that JSON may have in a text and SQS does not take."""
+"""Characters that JSON allows in a string and SQS does not."""
 
 
 class SqsPublisher(Publisher):
-    """Messages may come in another order: SQS promises none."""
+    """Publishes to queues of SQS, which do not keep the order of messages."""
 
     def __init__(self, address: str) -> None:
         where = sqs_address(address)
@@ -53,7 +53,7 @@ class SqsPublisher(Publisher):
             requests += [(channel, some) for some in _parts(entries)]
         for start in range(0, len(requests), REQUESTS_AT_ONCE):
             sending = (self._send(*one) for one in requests[start : start + REQUESTS_AT_ONCE])
-            # All are waited for: none goes on when its batch is tried again.
+            # Wait for all, so that none is still being sent when the batch is tried again.
             for error in await asyncio.gather(*sending, return_exceptions=True):
                 if error is not None:
                     raise error
@@ -66,7 +66,8 @@ class SqsPublisher(Publisher):
         url = await self._url(channel)
         try:
             answer = await self._link.call("send_message_batch", QueueUrl=url, Entries=numbered)
-        except QueueGone:  # Somebody has deleted it: the next try finds it, makes it or says so.
+        # Somebody has deleted the queue. The next try finds or creates it, or raises ConfigError.
+        except QueueGone:
             self._urls.pop(channel, None)
             raise StorageBusy(f"{self.shown}: {self._names[channel]} is gone") from None
         for failed in answer.get("Failed", []):
@@ -90,7 +91,8 @@ class SqsPublisher(Publisher):
             return str(made["QueueUrl"])
 
     def _entry(self, message: Message) -> dict[str, Any]:
-        """Messenger has its headers in attributes, and Celery in the body."""
+        """The entry for a message. Messenger reads headers from attributes, Celery from the
+        body."""
         wire, headers = message.wire, {"message_id": message.id}
         if is_celery(wire):
             body = enveloped(message, self._names[message.channel])
@@ -116,7 +118,7 @@ def _size(entry: dict[str, Any]) -> int:
 
 
 def _parts(entries: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """As many in a request as it may have, in number and in bytes."""
+    """Split entries into requests within the limits of number and size."""
     part, size = list[dict[str, Any]](), 0
     for entry in entries:
         its_size = _size(entry)

@@ -15,7 +15,7 @@ from shoal.frontier import open_frontier
 from shoal.frontier.admission import Admission
 from shoal.frontier.broker import chores as of_chores
 from shoal.frontier.broker import frontier as of_frontier
-from shoal.frontier.broker.blocks import SEAL_BYTES, lane_of, travelling
+from shoal.frontier.broker.blocks import SEAL_BYTES, lane_of, read_block
 from shoal.frontier.broker.carrier import Block, host_lane
 from shoal.frontier.broker.frontier import OUTSIDE_OR_DONE, CarriedFrontier, Waits
 from shoal.frontier.port import Frontier
@@ -362,7 +362,7 @@ class TestOthers:
         await client.start(*pages(7))
         await published(client, store, 1)
         (real,) = store.blocks
-        came = travelling(real)
+        came = read_block(real)
         assert came is not None
         head = came.head.text.encode()
         own = len(head).to_bytes(2) + head + pack(entry("evil.example/"))
@@ -402,7 +402,7 @@ class TestOthers:
         await client.start(*pages(7, "b.example"))
         await published(client, store, 1)
         (block,) = store.blocks
-        came = travelling(block)
+        came = read_block(block)
         assert came is not None
         assert len(came.seal) == SEAL_BYTES
         assert await client.work_off() == 7

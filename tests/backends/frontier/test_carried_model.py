@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from shoal.errors import StorageBusy
-from shoal.frontier.broker.bill import Bill
+from shoal.frontier.broker.block_mover import BlockMover
 from shoal.frontier.broker.blocks import from_outbox
 from shoal.frontier.broker.carrier import Block
-from shoal.frontier.broker.freight import Freight
-from shoal.frontier.broker.papers import Papers
+from shoal.frontier.broker.carrier_record import CarrierRecord
 from shoal.frontier.broker.receipts import ACK_AFTER_S, Receipts
+from shoal.frontier.broker.request_counter import RequestCounter
 from shoal.frontier.redis.frontier import RedisFrontier
 from shoal.frontier.redis.packing import pack
-from shoal.frontier.redis.windows import Travel, Window
+from shoal.frontier.redis.windows import CarrierSetup, Window
 from shoal.frontier.values import Ask, Control, CrawlState, Entry, Lease, Stats
 from support.carried_audit import carried_faults
 from support.frontiers import CRAWL, FakeClock, entry, open_rules, outcome
@@ -61,7 +61,7 @@ class Process:
 
     def __init__(self, url: str, store: Store, clock: FakeClock, ack_after_s: float) -> None:
         self.url, self.store, self.clock, self.ack_after_s = url, store, clock, ack_after_s
-        self.frontier = RedisFrontier(url, clock, Travel(WINDOW, "memory"))
+        self.frontier = RedisFrontier(url, clock, CarrierSetup(WINDOW, "memory"))
         self.begin()
 
     def begin(self) -> None:
@@ -69,12 +69,12 @@ class Process:
         self.carrier = MemoryCarrier(self.store)
         self.receipts = Receipts(self.ack_after_s, self.clock)
 
-    async def freight(self) -> Freight:
+    async def mover(self) -> BlockMover:
         shard = (await self.frontier._crawl(CRAWL)).home
         link = self.frontier._link
-        papers = Papers(link, shard, self.carrier)
-        bill = Bill(link, self.carrier)
-        return Freight(link, shard, self.carrier, papers, self.receipts, bill)
+        record = CarrierRecord(link, shard, self.carrier)
+        request_counter = RequestCounter(link, self.carrier)
+        return BlockMover(link, shard, self.carrier, record, self.receipts, request_counter)
 
     def die(self) -> None:
         """All that it knew is gone; what it held of the broker's waits again."""
@@ -154,13 +154,13 @@ class CarriedMachine(RuleBasedStateMachine):
 
     async def move(self, process: Process) -> None:
         """All that chores.py does in a round."""
-        freight = await process.freight()
+        mover = await process.mover()
         with suppress(StorageBusy):
-            lows = await freight.lows(2)
-            if lows.outbox:
-                await freight.publish(lows.crawl_id)
-            await freight.refill(lows)
-            await freight.acknowledge(lows)
+            backlog = await mover.backlog(2)
+            if backlog.outbox:
+                await mover.publish(backlog.crawl_id)
+            await mover.refill(backlog)
+            await mover.acknowledge(backlog)
 
     @rule(which=st.integers(0, 1), seconds=st.sampled_from([0.05, 0.4, 1.1, 5.2]))
     def time_passes(self, which: int, seconds: float) -> None:
@@ -180,11 +180,11 @@ class CarriedMachine(RuleBasedStateMachine):
 
     async def publish_only(self, process: Process) -> None:
         shard = (await process.frontier._crawl(CRAWL)).home
-        papers = Papers(process.frontier._link, shard, process.carrier)
-        await papers.read()
-        outbox = self.client.lrange(f"{shard.base}{papers.crawl_id}:outbox", 0, 1)
+        record = CarrierRecord(process.frontier._link, shard, process.carrier)
+        await record.read()
+        outbox = self.client.lrange(f"{shard.base}{record.crawl_id}:outbox", 0, 1)
         with suppress(StorageBusy):
-            await process.carrier.publish([from_outbox(CRAWL, at, papers.key) for at in outbox])
+            await process.carrier.publish([from_outbox(CRAWL, at, record.key) for at in outbox])
 
     @rule(which=st.integers(0, 1))
     def blocks_come_back_before_the_outbox_is_cleared(self, which: int) -> None:
@@ -192,9 +192,9 @@ class CarriedMachine(RuleBasedStateMachine):
 
     async def publish_slowly(self, process: Process) -> None:
         await self.publish_only(process)
-        freight = await process.freight()
+        mover = await process.mover()
         with suppress(StorageBusy):
-            await freight.refill(await freight.lows(2))
+            await mover.refill(await mover.backlog(2))
 
     @rule(at=st.integers(0, 9))
     def somebody_else_writes_to_a_lane(self, at: int) -> None:
@@ -243,12 +243,12 @@ class CarriedMachine(RuleBasedStateMachine):
     def redis_is_set_back_during_a_slow_round(self, which: int, at: int) -> None:
         """The broker takes its time, and when it is through, Redis is another one."""
         self.run(self.move(self.processes[which]))
-        freight = self.run(self.processes[which].freight())
-        lows = self.run(freight.lows())
+        mover = self.run(self.processes[which].mover())
+        backlog = self.run(mover.backlog())
         self.redis_is_set_back(at)
         self.clock.now += 5.2
         with suppress(StorageBusy):
-            self.run(freight.acknowledge(lows))
+            self.run(mover.acknowledge(backlog))
 
     @invariant()
     def keep_past(self) -> None:
@@ -294,14 +294,14 @@ class CarriedMachine(RuleBasedStateMachine):
         for _ in range(2):  # What came before Redis was set back is brought in once more.
             self.clock.now += 6.0
             for process in self.processes:
-                freight = await process.freight()
-                await freight.acknowledge(await freight.lows())
+                mover = await process.mover()
+                await mover.acknowledge(await mover.backlog())
         assert not any(len(process.receipts) for process in self.processes)
         assert not self.store.held
-        lows = await (await self.processes[0].freight()).lows()
-        assert (lows.outside, lows.outbox, lows.windows) == (0, 0, [])
-        freight = await self.processes[0].freight()
-        await freight.drop(await freight.lanes(lows.crawl_id))
+        backlog = await (await self.processes[0].mover()).backlog()
+        assert (backlog.outside, backlog.outbox, backlog.windows) == (0, 0, [])
+        mover = await self.processes[0].mover()
+        await mover.drop(await mover.lanes(backlog.crawl_id))
         assert self.store.lanes == {}
 
 

@@ -101,7 +101,7 @@ class TestAddByState:
         assert (stats.state, stats.waiting) == (CrawlState.RUNNING, 2)
         leases = list[Lease]()
 
-        async def has_all() -> bool:  # A carrier may be about to bring one of them.
+        async def has_all() -> bool:  # One of them may still be on its way from a carrier.
             leases.extend(await client.lease(5))
             return len(leases) == 2
 

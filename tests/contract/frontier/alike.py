@@ -1,4 +1,4 @@
-"""Limits for pages that are alike: what links are kept out, for the whole fleet."""
+"""Limits for pages that are alike: which links are kept out, for the whole fleet."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ PER_HOST: dict[str, Any] = {"max_pages_per_host": 3}
 
 
 def links(*addresses: str, **rules: Any) -> list[Entry]:
-    """Links that a page has, admitted by these rules."""
+    """The entries of links on a page, admitted under these rules."""
     door = Admission(Rules(**rules))
     return [door.admit(Task(url=f"http://{address}"), found_on=HOST) for address in addresses]
 
 
 def days(*numbers: int, **rules: Any) -> list[Entry]:
-    """Pages of a calendar."""
+    """Links to pages of a calendar."""
     return links(*(f"{HOST}/day/{number}" for number in numbers), **rules)
 
 
 async def lead_to(client: Client, *found: Entry) -> None:
-    """A page is read that has these links."""
+    """Finish the next task, with these links as follow-ups."""
     await client.end(await client.lease_one(), follow_ups=list(found))
 
 
 async def traps(client: Client) -> list[Trap]:
-    """What links were kept out of."""
+    """The shapes of which links were kept out."""
     return await client.frontier.traps(CRAWL, 9)
 
 
@@ -110,7 +110,7 @@ class TestLinksAlike:
         assert await traps(clients[0]) == [Trap(HOST, "/day/N", 5)]
 
     async def test_shapes_that_were_met_once_make_room(self, backend: Backend) -> None:
-        """A site may have a name of its own for every page. That must not hide a calendar."""
+        """A site may have a unique name for every page. That must not hide a calendar."""
         client = backend.client()
         await client.start(*pages(3), **PER_SHAPE)
         await lead_to(client, *days(1, 2, **PER_SHAPE))
@@ -138,5 +138,5 @@ class TestLinksAlike:
 
 
 def _word(number: int) -> str:
-    """A name without a digit."""
+    """A name without digits."""
     return "".join(chr(ord("a") + int(digit)) for digit in str(number))

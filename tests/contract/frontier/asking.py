@@ -1,4 +1,4 @@
-"""What can be asked: dead letters, statistics, one URL, hosts, crawls beside each other."""
+"""Queries: dead letters, statistics, one URL, hosts, several crawls."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class TestDead:
         assert listed == [leases[number].task.url for number in (1, 3, 2, 0)]
 
     async def test_is_listed_page_by_page_in_a_lasting_order(self, backend: Backend) -> None:
-        client, _ = await with_dead(backend, 5)  # All at one moment.
+        client, _ = await with_dead(backend, 5)  # All died at the same moment.
         everything = await client.frontier.dead(CRAWL, 9)
         listed: list[Record] = []
         while page := await client.frontier.dead(CRAWL, 2, listed[-1].place if listed else None):
@@ -190,7 +190,7 @@ class TestAddWhatIsDead:
 
 
 def asking(entry: Entry) -> Entry:
-    """The entry of a seed that says `"retry": true`."""
+    """The entry of a seed with `"retry": true`."""
     return replace(entry, retry=True)
 
 
@@ -285,7 +285,7 @@ class TestQueries:
         for _ in range(4):
             await backend.advance(0.25)
             await client.end(await client.lease_one())
-        # A backend on a real clock may have been held up, never have been early.
+        # With a real clock, the test may have been held up, but was never early.
         before = (await client.stats()).pages_per_s
         assert 0.1 < before <= 4.01
         for lease in await client.lease(4):
@@ -296,7 +296,7 @@ class TestQueries:
     async def test_pages_per_second_of_hosts_that_come_after_each_other(
         self, backend: Backend
     ) -> None:
-        """One page in a second, whichever host it is of."""
+        """The rate is one page per second, across hosts."""
         backend.needs("exact_rate")
         client = backend.client()
         await client.start()
@@ -309,7 +309,7 @@ class TestQueries:
 
 
 class TestFindOthers:
-    """By address, tasks are found whatever else they are."""
+    """Tasks are found by their address, whatever their method, body or session."""
 
     @staticmethod
     async def urls_at(client: Client, url: str, limit: int = 99) -> list[tuple[str, TaskState]]:

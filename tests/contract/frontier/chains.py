@@ -1,4 +1,4 @@
-"""Chains: tasks that go one after the other, while others go side by side."""
+"""Chains: their tasks run one after the other, while other tasks run in parallel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES = ["x", "{x}", "a:b", " ", "'\"\\\n", "überall/🐟", "🐟" * 200, "\0"]
 
 
 def steps(count: int, chain: str = CHAIN, host: str = HOST, **fields: Any) -> list[Entry]:
-    """So many tasks of one chain, in the order of their numbers."""
+    """`count` tasks of one chain, in the order of their numbers."""
     return [entry(f"{host}/{chain}/{number}", chain=chain, **fields) for number in range(count)]
 
 
@@ -25,12 +25,12 @@ def step_of(lease: Lease) -> str:
 
 
 async def only(client: Client) -> Lease:
-    """The one task that can be had now, though many are asked for."""
+    """The one task that can be leased now, though the request is for nine."""
     return await client.lease_one(9)
 
 
 async def run_off(client: Client) -> list[str]:
-    """End all that comes, one by one. Returns the last parts of the addresses."""
+    """Finish tasks one by one until none can be leased. Returns the last parts of their URLs."""
     seen = []
     while leases := await client.lease(9):
         assert len(leases) == 1, "two at once"
@@ -128,7 +128,7 @@ class TestChain:
 
 
 class TestBlocked:
-    """What has not ended keeps its chain where it is."""
+    """A task that has not ended holds up its chain."""
 
     async def test_while_it_is_retried(self, backend: Backend) -> None:
         client = backend.client()
@@ -180,7 +180,7 @@ class TestBlocked:
         client = backend.client()
         first, second = steps(2)
         await client.start(first, second)
-        asked = entry(f"{HOST}/{CHAIN}/1")  # Who asks knows of no chain.
+        asked = entry(f"{HOST}/{CHAIN}/1")  # Users ask by URL, without the chain.
         record = await client.record(asked)
         assert (record.state, record.task) == (TaskState.WAITING, second.task)
         assert record.reason == f"waits for an earlier task of chain '{CHAIN}'"
@@ -264,7 +264,7 @@ class TestChainAcrossHosts:
     HOSTS = (HOST, "b.example", HOST, "c.example", HOST)
 
     async def grants(self, backend: Backend) -> list[list[str]]:
-        """The steps as they were handed out."""
+        """The steps in each grant, until none is left."""
         client = backend.client()
         await client.start(*(entry(f"{h}/{n}", chain=CHAIN) for n, h in enumerate(self.HOSTS)))
         grants = []

@@ -1,4 +1,4 @@
-"""Cookies of chains: what an outcome says is with the next lease, and with no other's."""
+"""Cookies of chains: the next lease of the same chain gets the jar of an outcome, no other does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNENDED = [Verdict.RETRY, Verdict.RETURNED]
 
 
 def jar(value: str, name: str = "sid") -> Jar:
-    """A jar with one cookie, of all kinds that there are."""
+    """A jar with one cookie that has all attributes."""
     cookie = Cookie(
         name=name,
         value=value,

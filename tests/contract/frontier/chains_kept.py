@@ -32,7 +32,8 @@ class TestChainsLookedAfter:
         assert await run_off(client) == ["0", "1", "2"]
 
     async def test_what_is_retried_waits_for_its_turn(self, backend: Backend) -> None:
-        """Before later ones that have not begun, whoever came to life first."""
+        """Retried tasks go before later ones of the chain that have not begun, in the order of the
+        chain, not of the retries."""
         client = backend.client()
         tasks = steps(5)
         await client.start(*tasks)
@@ -90,7 +91,7 @@ class TestChainRace:
         in_flight, tries = set[str](), defaultdict[str, list[str]](list)
 
         async def work(client: Client) -> bool:
-            """One step. Returns whether the crawl is over."""
+            """Lease and finish once. Returns whether the crawl is over."""
             grant, ends = await client.ask(4), []
             for lease in grant.leases:
                 name, number = str(lease.task.chain), int(step_of(lease))
@@ -98,7 +99,7 @@ class TestChainRace:
                 in_flight.add(name)
                 is_returned = number % 3 == 1 and str(number) not in tries[name]
                 tries[name].append(str(number))
-                # The next two: every other time, one of them is known already.
+                # The next two steps. Usually one of them is known already.
                 found = [] if is_returned else chains[name][number + 1 : number + 3]
                 verdict = Verdict.RETURNED if is_returned else Verdict.DONE
                 ends.append(outcome(lease, verdict, follow_ups=found))

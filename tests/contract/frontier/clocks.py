@@ -1,4 +1,4 @@
-"""The clock is set back or forward, or a server with another one takes over: work goes on."""
+"""The clock is set back or forward, or a server with another clock takes over: work goes on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BACK = [(-2 * HOURS,), (3 * YEARS, -3 * YEARS), (-2 * HOURS, -2 * HOURS, 5 * HOU
 
 
 async def jump(backend: Backend, jumps: tuple[float, ...]) -> None:
-    """Set the clock. In between somebody asks for work, and gets none."""
+    """Move the clock. After each step a worker with no room asks for work."""
     for seconds in jumps:
         await backend.advance(seconds)
         await backend.client("onlooker").ask(0)
@@ -32,8 +32,8 @@ class TestClockSetBack:
     async def test_a_crawl_goes_on_to_its_end(
         self, backend: Backend, jumps: tuple[float, ...]
     ) -> None:
-        """A page that waits for its host, one that waits to be tried again, one in the hands of a
-        worker that is gone: none of them waits longer than it would have."""
+        """One page waits for its host, one for its retry, and one is leased to a worker that is
+        gone: none of them waits longer than without the jump."""
         client, gone = backend.client(), backend.another("gone")
         await client.start(*pages(3), entry("b.example/"), rate="30/m", lease_s=30.0)
         await client.control(Control.SEAL)
@@ -111,7 +111,7 @@ class TestClockSetBack:
     async def test_who_asks_is_told_by_the_clock(
         self, backend: Backend, jumps: tuple[float, ...]
     ) -> None:
-        """People compare moments with what their own clocks say."""
+        """Users compare these moments with their own clocks."""
         client = backend.client()
         posts = [entry(f"{HOST}/{n}", method="POST") for n in range(9)]
         await client.start(*posts, rate="1/m", lease_s=90.0)
@@ -170,7 +170,8 @@ class TestClockSetForward:
         await other.end(late)
 
     async def test_what_was_done_in_the_future_is_soon_past(self, backend: Backend) -> None:
-        """A host was hit there, a page put off, another one handed to a worker that died."""
+        """In the future, a host was hit, a page delayed, and another leased to a worker that
+        died."""
         client, gone = backend.client(), backend.another("gone")
         await client.start(*pages(3), rate="30/m", lease_s=30.0)
         await backend.advance(3 * YEARS)
@@ -184,7 +185,7 @@ class TestClockSetForward:
         assert (await client.stats()).done == 3
 
     async def test_small_steps_are_no_jump(self, backend: Backend) -> None:
-        """Clocks are adjusted all the time. What waits then waits longer by so much."""
+        """Clocks are adjusted all the time. Tasks then wait longer by the size of the step."""
         client = backend.client()
         await client.start(*pages(9), rate="30/m")
         for _ in range(5):
@@ -197,7 +198,7 @@ class TestClockSetForward:
 
 class TestFrontiersTime:
     async def test_a_lease_knows_it(self, backend: Backend) -> None:
-        """Whatever the worker's own clock says: only the time that passes there counts."""
+        """A worker's clock may be wrong: only the time that passes on it counts."""
         client = backend.client()
         await client.start(*pages(1))
         asked = time.monotonic()

@@ -1,4 +1,4 @@
-"""Tries and losses are counted to a limit, and every task ends there whatever its rules say."""
+"""Tries and losses are counted up to a limit, at which every task ends, whatever its rules say."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TestTries:
         assert tries == 20, record
 
     async def test_whatever_is_said_of_it_no_more_are_counted(self, backend: Backend) -> None:
-        """Who says how often is another one: a middleware of Scrapy's."""
+        """The limit of tries may be somebody else's, for example a middleware's of Scrapy."""
         client = backend.client()
         page = entry(f"{HOST}/", retry_count=MAX_TRIES - 3)
         await client.start(page)

@@ -1,4 +1,4 @@
-"""What is done once for all: one claims it, and another does it if they die."""
+"""Work that is done once for a fleet: one process claims it; if that dies, another does it."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class TestExchange:
         assert await client.state(lease) is TaskState.DONE
 
     async def test_nor_is_there_anything_to_wait_for(self, backend: Backend) -> None:
-        """Only somebody who resumes it can change anything."""
+        """While the crawl is paused, only `resume` can change that."""
         client = backend.client()
         await client.start(*pages(2))
         lease = await client.lease_one()
@@ -100,8 +100,8 @@ class TestExchange:
         assert len(grant.leases) == 1
 
     async def test_a_chain_goes_on_before_a_wait_is_over(self, backend: Backend) -> None:
-        """As if both were asked for one after the other: what ends lets the next one go, then those
-        whose wait is over come back, behind all that waits."""
+        """The order is the same as with two calls: finishing releases the next task of a chain;
+        then leasing puts tasks whose delay is over behind all that wait."""
         client = backend.client()
         step, next_step = (entry(f"{HOST}/{n}", chain="chain") for n in range(2))
         await client.start(retried := entry(f"{HOST}/retried"), step, next_step)

@@ -1,4 +1,4 @@
-"""Exits that a host blocks: they cool down there, and nowhere else; their tasks go by others."""
+"""Exits that a host blocks cool down for that host only; their tasks use other exits."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from support.exits import (
 from support.frontiers import A_MOMENT_S, HOST, Backend
 
 COOL_S = COOL_FIRST_S / 2
-"""How long it cools the first time, as the dice have it here."""
+"""How long an exit cools the first time, with the fixed chance of these tests."""
 
 
 async def begin(
     backend: Backend, *, exits: int = 1, count: int = 20, **rules: object
 ) -> ExitClient:
-    """A crawl of one host by a pool that nothing holds back."""
+    """A crawl of one host through a pool without limits."""
     client = exit_client(backend)
     await put_pool(client.frontier, exits, timeout_s=LONG_S, **rules)
     await client.begin(*laned_pages(count))
@@ -39,7 +39,7 @@ async def begin(
 
 
 async def block(backend: Backend, client: ExitClient, **passage: float) -> Lease:
-    """A try that is blocked. Its task does not come back for long."""
+    """Finish the next task as blocked. Its retry is far away."""
     lease = await client.lease_one()
     await backend.advance(A_MOMENT_S)
     await client.blocked(lease, retry_in_s=LONG_S, **passage)
@@ -47,7 +47,7 @@ async def block(backend: Backend, client: ExitClient, **passage: float) -> Lease
 
 
 async def assert_cools(backend: Backend, client: ExitClient, seconds: float) -> None:
-    """Nothing is handed out for so long, and something is then."""
+    """Check that nothing is leased for `seconds`, and something is after that."""
     assert await client.take() == []
     await backend.advance(seconds - 1.0)
     assert await client.take() == []
@@ -139,7 +139,7 @@ class TestBlockedExits:
         for _ in range(4):
             await block(backend, client)
             await backend.advance(HOURS)
-        for _ in range(2):  # From 4 to 2, from 2 to 1.
+        for _ in range(2):  # The level of cooling falls from 4 to 2, and to 1.
             (probe,) = await client.take()
             await client.good(probe)
             await settle(backend)
@@ -153,7 +153,7 @@ class TestBlockedExits:
             await backend.advance(COOL_LIMIT_S)
         await block(backend, client)
         await assert_cools(backend, client, COOL_LIMIT_S / 2)
-        for _ in range(4):  # 10, 5, 2, 1.
+        for _ in range(4):  # The level falls: 10, 5, 2, 1.
             await settle(backend)
             (probe,) = await client.take()
             await client.good(probe)
@@ -192,7 +192,7 @@ class TestBlockedExits:
     async def test_no_other_answer_quarantines_anybody(
         self, backend: Backend, verdict: Verdict
     ) -> None:
-        """404, 410, 500, a handler that raises."""
+        """Such as 404, 410, 500, or a handler that raises."""
         client = await begin(backend, exits=3)
         for lease in await client.take(12):
             await client.end(lease, verdict, retry_in_s=LONG_S, passage=GOOD)
@@ -213,7 +213,7 @@ class TestBlockedExits:
 
 class TestTasksThatWereBlocked:
     async def test_go_by_another_exit(self, backend: Backend) -> None:
-        """Although the first may be used again by then, and has rested for longer."""
+        """The first exit may be used again by then, and has rested for longer."""
         client = exit_client(backend)
         await put_pool(client.frontier, 2)
         await client.begin(laned(f"{HOST}/"))
@@ -269,7 +269,7 @@ class TestTasksThatWereBlocked:
         await backend.advance(A_MOMENT_S)
         await client.blocked(lease)
         await other.begin(laned("c.example/"))
-        await other.take()  # It holds the second exit from now on.
+        await other.take()  # The other crawl holds the second exit from now on.
         await backend.advance(COOL_S + 1.0)
         await client.add(*laned_pages(1))
         (lease,) = await client.take()

@@ -1,4 +1,4 @@
-"""Exits that cost money: what is spent, and what may not be."""
+"""Exits that cost money: spending is counted, and stays within the budget."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support.exits import (
 from support.frontiers import A_MOMENT_S, Backend
 
 PERIOD_S = 1000.0
-"""The clock of tests begins with a period."""
+"""The clock of the tests starts at the beginning of a period."""
 GB, MB = 1e9, 1_000_000
 
 

@@ -1,4 +1,4 @@
-"""Exits: the three clocks that a request waits for, what is in flight, and whose turn it is."""
+"""Exits: the clocks of host, exit and pair, requests in flight, and which exit is next."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ ROUNDING_S = 1e-4
 
 
 def shortest(moments: list[float], apart: int = 1) -> float:
-    """The shortest time from one grant to the one that comes so many later."""
+    """The shortest time between a grant and the one `apart` places later."""
     spans = [late - early for early, late in zip(moments, moments[apart:], strict=False)]
     return min(spans, default=LONG_S)
 
 
 class TestThreeClocks:
     async def test_no_window_is_too_full(self, backend: Backend) -> None:
-        """Four greedy workers in two crawls: neither the hosts', the exits' nor the pairs' clocks
-        are ever ahead of what was asked of them, and all are made use of."""
+        """Four greedy workers in two crawls: no host, exit or pair is ever used faster than
+        allowed, and all of them are made full use of."""
         fleet = [
             exit_client(backend),
             *(another_client(backend, f"w{n}", crawl=("crawl", "other")[n % 2]) for n in (1, 2, 3)),
@@ -61,7 +61,7 @@ class TestThreeClocks:
         assert min(shortest(at, 3) for at in hosts.values()) >= 1.0 + SEND_SLACK_S - ROUNDING_S
         assert min(shortest(at) for at in exits.values()) >= EXIT_S - ROUNDING_S
         assert min(shortest(at) for at in pairs.values()) >= PAIR_S - ROUNDING_S
-        # What the pairs allow is the least here: six of them.
+        # The six pairs are the tightest limit here.
         assert sum(map(len, pairs.values())) >= 0.7 * 6 * 3.0 / PAIR_S
 
     async def test_the_hosts_clock_is_over_all_exits_and_those_without(

@@ -1,4 +1,4 @@
-"""Exits that cannot be used, or cannot reach a host: whose fault it is, and for how long."""
+"""Exits that cannot be used, or cannot reach a host: which side is at fault, and for how long."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def begin(backend: Backend, *hosts: str, exits: int = 1, **rules: object) 
 
 
 async def fail(backend: Backend, client: ExitClient, times: int = FAULTS_OUT) -> None:
-    """So many tries in a row whose exit could not be used."""
+    """Finish `times` tasks in a row with a fault of their exit."""
     for _ in range(times):
         lease = await client.lease_one()
         await backend.advance(A_MOMENT_S)

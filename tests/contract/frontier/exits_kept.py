@@ -1,4 +1,4 @@
-"""Exits that were lent to workers that die, crawls that end, and clocks that are set back."""
+"""Exits that are lent when workers die, crawls end, or the clock is set back."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MANY_TASKS, MANY_HOSTS, MANY_EXITS = 10_000, 300, 500
 
 
 async def begin(backend: Backend, **rules: object) -> tuple[ExitClient, ExitClient]:
-    """A crawl that holds the one exit there is, and another one that waits for it."""
+    """A crawl that holds the only exit, and another crawl that waits for it."""
     client, other = exit_client(backend), another_client(backend, crawl="other")
     await put_pool(client.frontier, 1, concurrency=2, timeout_s=LONG_S, per_request=1.0)
     await client.begin(*laned_pages(2), lease_s=LEASE_S, **rules)
@@ -97,7 +97,7 @@ class TestLentToTheDead:
         assert (await client.stats()).dropped == 2
 
     async def test_when_the_crawl_is_cancelled_again(self, backend: Backend) -> None:
-        """What others were lent since stays theirs."""
+        """Exits that were lent to other crawls since then stay with these."""
         client, other = await begin(backend)
         await client.control(Control.CANCEL)
         assert len(await other.take()) == 2
@@ -237,7 +237,8 @@ class TestClockOfExits:
 
 class TestFleetOfExits:
     async def test_many_workers_lose_and_double_nothing(self, backend: Backend) -> None:
-        """Some are blocked, some tries fail, some workers die: all tasks end, no exit is lost."""
+        """Some exits are blocked, some tries fail, some workers die: all tasks end, and no exit is
+        lost."""
         fleet = [exit_client(backend), *(another_client(backend, f"w{n}") for n in range(3))]
         await put_pool(backend.frontier, 5, concurrency=2, timeout_s=LONG_S)
         entries = [laned(f"h{n % 3}.example/{n}") for n in range(45)]

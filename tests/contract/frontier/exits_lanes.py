@@ -1,4 +1,4 @@
-"""Exits: what waits for one pool holds up nothing else, and what is lost is not lost in a lane."""
+"""Lanes of exits: tasks that wait for one pool hold up no others, and lost tasks come back."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class TestNothingElseWaits:
         assert exits_of(await client.take()) == [exit_id(0, RES)]
 
     async def test_for_many_hosts_that_block_all_exits(self, backend: Backend) -> None:
-        """Of the same pool: those that can be served come to their turn."""
+        """Hosts of the same pool that can be served get their turn."""
         client = exit_client(backend)
         await put_pool(client.frontier, 1, concurrency=1000)
         count = LANES_SEEN + 20

@@ -1,4 +1,4 @@
-"""Exits: what a lane is after a look at it. How often one step looks is nobody's business."""
+"""Lanes of exits: their state after a step, however often the step looks at them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from support.exits import (
 from support.frontiers import A_MOMENT_S, HOST, Backend
 
 TIMES = 8
-"""Whether a step looks at a lane once or twice is left to chance."""
+"""Chance decides whether a step looks at a lane once or twice."""
 
 
 class TestWhatWasServed:
@@ -40,7 +40,7 @@ class TestWhatWasServed:
     async def test_lets_nothing_leave_without_an_exit_in_the_same_step(
         self, backend: Backend
     ) -> None:
-        """A task that was blocked by the one exit that can be used is for the next ask."""
+        """A task that was blocked on the only usable exit stays for the next request for work."""
         client = exit_client(backend)
         await put_pool(client.frontier, 2, allow_direct=True)
         await client.begin(*laned_pages(2))

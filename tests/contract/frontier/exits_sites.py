@@ -1,4 +1,4 @@
-"""Hosts that block whatever exit comes: the site is to blame, or another kind of exit is used."""
+"""Hosts that block all exits: the site is to blame, or the pool to escalate to is used."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MANY_EXITS = 20
 async def begin(
     backend: Backend, *, exits: int = MANY_EXITS, count: int = 100, **rules: object
 ) -> ExitClient:
-    """A pool in which each exit has one request in flight at most."""
+    """A crawl of one host through a pool whose exits have one request in flight each."""
     client = exit_client(backend)
     await put_pool(client.frontier, exits, **{"concurrency": 1, "timeout_s": LONG_S, **rules})
     await client.begin(*laned_pages(count))
@@ -47,14 +47,14 @@ async def begin(
 
 
 async def tiered(backend: Backend, *, exits: int = 12, **res: object) -> ExitClient:
-    """The same, with another pool to go up to."""
+    """The same, with a second pool to escalate to."""
     client = await begin(backend, exits=exits, escalate_to=RES)
     await put_pool(client.frontier, 4, RES, timeout_s=LONG_S, **res)
     return client
 
 
 async def block_all(backend: Backend, client: ExitClient, count: int = WINDOW_ANSWERS) -> None:
-    """So many tries at once, all of them blocked."""
+    """Lease `count` tasks at once, and finish all of them as blocked."""
     leases = await client.take(count)
     assert len(leases) == count
     await backend.advance(A_MOMENT_S)
@@ -62,7 +62,7 @@ async def block_all(backend: Backend, client: ExitClient, count: int = WINDOW_AN
 
 
 async def pool_of_next(client: Client) -> str:
-    """The pool whose exit the next task gets. It is answered at once."""
+    """The pool of the exit that the next task gets. The task is finished at once."""
     lease = await client.lease_one()
     assert lease.lent is not None
     await client.end(lease, passage=GOOD)
@@ -262,7 +262,7 @@ class TestTiers:
         assert (lane.tier_pool, lane.is_site_blocking) == (DC, True)
 
     async def test_never_past_the_budget(self, backend: Backend) -> None:
-        """What may be spent is spent; then the cheaper exits are used again."""
+        """When the budget is spent, the cheaper exits are used again."""
         client = await tiered(backend, per_request=1.0, budget=3.0)
         await block_all(backend, client)
         await backend.advance(COOL_FIRST_S)

@@ -1,4 +1,4 @@
-"""Tasks whose pool has no exit for them: they wait, then they die; or they go without one."""
+"""Tasks whose pool has no exit for them wait and then die, or go without an exit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TIMEOUT_S = 200.0
 
 
 async def reason_of_death(backend: Backend, client: ExitClient) -> str:
-    """Why the task dies that waits for an exit. It does so when its time has come."""
+    """Check that the waiting task dies after the pool's timeout, and return the reason."""
     await pass_time(backend, client, TIMEOUT_S - 2 * ASK_EVERY_S)
     assert (await client.stats()).dead == 0, "too early"
     await pass_time(backend, client, 4 * ASK_EVERY_S)

@@ -1,4 +1,4 @@
-"""Why tries fail: kinds are counted, stay with the dead, and choose what is retried or purged."""
+"""Kinds of failures are counted, stored with dead tasks, and select what to retry or purge."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OF_TWO_HOSTS = [*pages(3), *pages(2, OTHER_HOST)]
 
 
 async def with_kinds(backend: Backend) -> Client:
-    """A finished crawl: of each host one task died of a timeout, the others of their handler."""
+    """A finished crawl: one task of each host died of a timeout, the others of their handler."""
     client = backend.client()
     await client.start(*OF_TWO_HOSTS, concurrency_per_host=9)
     await client.control(Control.SEAL)

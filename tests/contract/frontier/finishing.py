@@ -1,4 +1,4 @@
-"""The only way out: what each verdict does, and that a stale lease does nothing."""
+"""Finishing: the effect of each verdict, and that a stale lease has none."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ class TestFollowUps:
         }
 
     async def test_come_with_every_verdict(self, backend: Backend) -> None:
-        """A page may fail half-way: what it had found until then is kept."""
+        """If a page fails half-way, the links it had found by then are kept."""
         client = backend.client()
         await client.start(*pages(5))
         for number, (lease, verdict) in enumerate(zip(await client.lease(5), Verdict, strict=True)):
@@ -215,7 +215,7 @@ class TestFollowUps:
 
 
 async def leased_again(backend: Backend, client: Client) -> tuple[Lease, Lease]:
-    """One task's expired lease, and the lease that another worker now has on it."""
+    """The expired lease of a task, and the lease that another worker now has on it."""
     await client.start(*pages(2), lease_s=2.0, concurrency_per_host=1)
     old = await client.lease_one()
     await backend.advance(2.1)
@@ -225,10 +225,10 @@ async def leased_again(backend: Backend, client: Client) -> tuple[Lease, Lease]:
 
 
 class TestStale:
-    """A lease that is no longer ours changes nothing, and we are told."""
+    """A lease that was lost changes nothing, and the answer says so."""
 
     async def assert_refused(self, client: Client, lease: Lease, before: Stats) -> None:
-        """No verdict of this lease is taken, nor anything that comes with it."""
+        """Check that no verdict on this lease is accepted, nor the data that comes with it."""
         for verdict in Verdict:
             late = outcome(
                 lease,

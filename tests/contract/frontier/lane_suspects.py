@@ -1,4 +1,4 @@
-"""Tasks of lanes that workers died with: they wait, starve and leave as others do, but alone."""
+"""Suspects in lanes: they wait, starve and end like other tasks, but are leased alone."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from support.sessions import (
 
 TIMEOUT_S = 300.0
 REST_S = 6.0
-"""Longer than an account rests whose worker died."""
+"""Longer than the rest of an account whose worker died."""
 
 
 async def lose_all(backend: Backend, client: ExitClient) -> None:
-    """Two workers die with all that they can get."""
+    """Lease all tasks and lose them, twice."""
     for _ in range(2):
         assert await client.take()
         await client.frontier.release(client.crawl, client.worker)
@@ -30,7 +30,7 @@ async def lose_all(backend: Backend, client: ExitClient) -> None:
 
 
 async def assert_all_die_in_time(backend: Backend, client: ExitClient, count: int) -> None:
-    """What waits dies when nothing could be used for so long, and the crawl is over."""
+    """Check that `count` tasks die after the timeout without an exit, which ends the crawl."""
     await pass_time(backend, client, TIMEOUT_S / 2)
     assert (await client.stats()).dead == 0, "too early"
     await pass_time(backend, client, TIMEOUT_S)

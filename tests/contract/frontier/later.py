@@ -1,5 +1,5 @@
-"""Beside a later version: what it has put into tasks stays there; a form of the data that only it
-knows is left alone."""
+"""Working beside a later version: its additions to tasks are kept, and data in a form that only it
+can read is left alone."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ UNKNOWN = {"render": {"wait": [1, None]}, "token": "canary"}
 
 
 def later(path: str, **fields: Any) -> Entry:
-    """A task as a later version has written it."""
+    """The entry of a task as a later version writes it."""
     task = LaterTask(url=f"http://{HOST}/{path}", unknown=UNKNOWN, **fields)
     return Admission(Rules()).admit(task)
 
 
 def unknown_of(lease: Lease) -> dict[str, Any] | None:
-    """The fields of a task that we do not know. None: it has none."""
+    """The fields of a task that this version does not know. None: there are none."""
     return lease.task.unknown if isinstance(lease.task, LaterTask) else None
 
 
@@ -42,7 +42,7 @@ class TestFieldsOfALaterVersion:
             assert lease.task.meta == {"a": 1}
             await client.end(lease, verdict, sent=verdict is not Verdict.RETURNED)
         assert await client.frontier.retry_dead(client.crawl) == 1
-        lease = await client.lease_one()  # And is not heard of again.
+        lease = await client.lease_one()  # Its worker dies.
         assert unknown_of(lease) == UNKNOWN
         await backend.advance(11.0)
         assert unknown_of(await backend.another().lease_one()) == UNKNOWN
@@ -95,13 +95,13 @@ CALLS: dict[str, Callable[[Frontier, Lease], Awaitable[object]]] = {
     "chains": lambda at, _: at.chains(CRAWL, 5),
     "traps": lambda at, _: at.traps(CRAWL, 5),
 }
-"""All that can be done to a crawl."""
+"""Calls of the methods of a frontier that take a crawl."""
 INDIRECT = {"collect", "repair"}
-"""These begin with one of the others, unless there is nothing to do for them."""
+"""Methods that begin with a call of another one, if they have anything to do."""
 
 
 def calls_of_the_port() -> set[str]:
-    """The methods of a frontier that are told a crawl."""
+    """The names of the frontier's methods that take a crawl."""
     methods = {name: getattr(Frontier, name) for name in dir(Frontier) if name[0] != "_"}
     return {
         name
@@ -124,7 +124,7 @@ class TestFormOfALaterVersion:
                     with pytest.raises(NewerFormat, match="was written by a newer shoal") as caught:
                         await call(frontier, lease)
                     assert "\n" not in str(caught.value)
-        await backend.reopen()  # Who has found it out does not look again.
+        await backend.reopen()  # The open frontier remembers that the format is too new.
         client = backend.client()
         assert await client.snapshot() == before
         await client.end(lease)

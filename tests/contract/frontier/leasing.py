@@ -1,4 +1,4 @@
-"""Who gets what next: limits, priorities, fairness, and when to ask again."""
+"""Leasing: limits, priorities, fairness, and when to ask again."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from support.frontiers import A_MOMENT_S, Backend, Client, entry, outcome, pages
 
 
 def paths(leases: list[Lease]) -> list[str]:
-    """What was leased, by the last part of its address."""
+    """The last parts of the URLs of leased tasks."""
     return [lease.task.url.rpartition("/")[2] for lease in leases]
 
 
 def assert_nothing(grant: Grant, state: CrawlState) -> None:
-    """Nothing is handed out, and asking again is no use until something happens to the crawl."""
+    """Check that there is no lease, and that asking again is useless until the crawl changes."""
     assert (grant.state, grant.leases, grant.wait_s) == (state, [], None)
 
 
@@ -145,7 +145,7 @@ class TestFairness:
         await client.start(*pages(20), *pages(20, "b.example"), *pages(20, "c.example"))
         sites = [lease.task.site for lease in await client.lease(9)]
         assert len(set(sites)) == 3
-        # Where hosts are spread over servers, those of one share what it has to give.
+        # With several shards, the hosts of one shard divide what that is asked for.
         assert min(sites.count(host) for host in set(sites)) >= 2
 
 
@@ -162,7 +162,7 @@ class TestMaxPages:
         assert (stats.state, stats.done, stats.waiting) == (CrawlState.FINISHED, 5, 4)
 
     async def test_dead_ones_count(self, backend: Backend) -> None:
-        """It is for trying a spider, which may fail on every page."""
+        """`max_pages` is for trying a spider, which may fail on every page."""
         client = backend.client()
         await client.start(*pages(9), max_pages=3)
         await client.control(Control.SEAL)
@@ -261,7 +261,7 @@ class TestWait:
         await client.end(await client.lease_one(), Verdict.RETRY, retry_in_s=0.1)
 
     async def test_never_invites_to_ask_in_vain(self, backend: Backend) -> None:
-        """With all pages that may still be done in flight, asking again at once is useless."""
+        """If all pages that are still allowed are in flight, asking again at once is useless."""
         client = backend.client()
         await client.start(*pages(5), max_pages=1, lease_s=60.0)
         await client.lease_one()

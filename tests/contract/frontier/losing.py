@@ -1,4 +1,4 @@
-"""Workers that die: renewing, taking back what expired, releasing, poison."""
+"""Workers that die: renewing, taking back expired leases, releasing, poison."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class TestReclaim:
         assert stats.state is CrawlState.FINISHED
 
     async def test_a_task_that_lost_two_workers_is_handed_out_alone(self, backend: Backend) -> None:
-        """Else the innocent tasks of a batch would share every death with the poison in it."""
+        """Otherwise the harmless tasks of a batch would be lost each time with the poison in it."""
         client, other = backend.client(), backend.another()
         await client.start(*pages(4), max_losses=5)
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""Drives a frontier and the model through the same random life, and compares them at every step."""
+"""Drives a frontier and the model through the same random steps, and compares them at each one."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from support.sharers import Sharer
 
 T = TypeVar("T")
 
-# Few tasks, so that the same ones are leased, lost, finished and found again and again; and most
-# of the same priority, so that their turns matter. Some are of chains.
+# Few tasks, so that the same ones are leased, lost, finished and found again and again. Most have
+# the same priority, so that their order matters. Some belong to chains.
 CHAINS = {1: "one", 2: "one", 3: "one", 6: "two", 8: "two", 9: "one", 11: "one"}
 REDIRECTED = 9
 ENTRIES = [
@@ -57,7 +57,7 @@ SEEDS = ENTRIES[:8]
 WORKERS = ["one", "two"]
 HOSTS = ["h0.example", "h1.example"]
 GIVEN_BACK = {"verdict": Verdict.RETURNED, "sent": False}
-# Those that come back first: hypothesis prefers what is first, and these make long lives.
+# Verdicts after which a task comes back are first: hypothesis prefers those, for longer runs.
 VERDICTS = [Verdict.RETRY, Verdict.RETURNED, Verdict.DEAD, Verdict.DONE, Verdict.DROPPED]
 LEASE_S = 4.0
 
@@ -88,11 +88,11 @@ some_keys = st.none() | st.lists(st.sampled_from([e.fingerprint for e in ENTRIES
 
 
 class FrontierMachine(RuleBasedStateMachine):
-    """Subclasses say which backend; `TestCase` of such a class is the test."""
+    """Subclasses open the backend. The attribute `TestCase` of a subclass is the test."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.leases: list[Lease] = []  # all that were ever granted; most of them are stale
+        self.leases: list[Lease] = []  # All leases ever granted; most of them are stale.
         self.fleet = {worker: Sharer() for worker in WORKERS}
         self.runner = asyncio.Runner()
         self.folder = TemporaryDirectory()
@@ -136,10 +136,10 @@ class FrontierMachine(RuleBasedStateMachine):
         self.granted(worker, limit, self.run(self.backend.client(worker).ask(limit, said)))
 
     def granted(self, worker: str, limit: int, grant: Grant) -> None:
-        """Do in the model what the frontier has done, if it may."""
+        """Check that the model allows this grant, and repeat it there."""
         if self.model.state is CrawlState.RUNNING:
             self.model.reclaim()
-        # At most what was asked for; at least one of every ready host, as far as that allows.
+        # At most what was asked for, and within that at least one of every host that must give.
         limit = min(limit, self.model.pages_left())
         is_ready = limit > 0 and bool(self.model.ready())
         assert min(limit, self.must_give(worker)) <= len(grant.leases) <= max(limit, 0)
@@ -164,7 +164,7 @@ class FrontierMachine(RuleBasedStateMachine):
         self.end(self.fleet[worker].granted(grant), [GIVEN_BACK] * len(ENTRIES))
 
     def must_give(self, worker: str) -> int:
-        """How many hosts must give something: those with room, if nobody else wants it."""
+        """How many hosts must give a task: those with room, if no other worker wants it."""
         if self.model.interval_s:
             return len(self.model.ready())
         if not self.model.is_alone(worker):
@@ -172,7 +172,7 @@ class FrontierMachine(RuleBasedStateMachine):
         return sum(self.model.room_left(host, but=worker) > 0 for host in self.model.ready())
 
     def share(self, worker: str, grant: Grant) -> None:
-        """It is told its shares: what it has in flight counts as well."""
+        """Note the shares in a grant. A worker's requests in flight count if they are more."""
         said = self.fleet[worker].said
         assert said.keys() <= grant.shares.keys()
         assert not any(grant.shares.values()) or not self.model.interval_s
@@ -183,7 +183,7 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @rule(worker=st.sampled_from(WORKERS), host=st.sampled_from(HOSTS), count=st.integers(1, 2))
     def answer(self, worker: str, host: str, count: int) -> None:
-        """What is answered and not saved takes no room."""
+        """Some requests are answered: until they are saved, they take no room."""
         self.fleet[worker].answer(host, count)
 
     @rule(worker=st.sampled_from(WORKERS), ends=some_ends)
@@ -203,7 +203,7 @@ class FrontierMachine(RuleBasedStateMachine):
         self.model.settle()
 
     def tries_of(self, leases: list[Lease], ends: list[dict[str, Any]]) -> list[Outcome]:
-        """Ends of leases: nothing of them is in flight any more."""
+        """The outcomes of leases, which are no longer in flight."""
         for sharer in self.fleet.values():
             sharer.drop(leases)
         return [outcome(lease, **end) for lease, end in zip(leases, ends, strict=False)]
@@ -212,7 +212,7 @@ class FrontierMachine(RuleBasedStateMachine):
     def exchange(
         self, worker: str, which: list[int], ends: list[dict[str, Any]], limit: int
     ) -> None:
-        """What a busy worker does all the time."""
+        """Finish and lease in one step, as busy workers do."""
         tries = self.tries_of(list(map(self.chosen, which)) if self.leases else [], ends)
         client, said = self.backend.client(worker), self.fleet[worker].holdings()
         stale, grant = self.run(client.exchange(*tries, limit=limit, holdings=said))
@@ -248,14 +248,14 @@ class FrontierMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.sealed)
     @rule(worker=st.sampled_from(WORKERS))
     def work_off(self, worker: str) -> None:
-        """Do all that can be done: a sealed crawl that is not paused is finished then."""
+        """Finish all tasks. A sealed crawl that is not paused ends then."""
         while (wait_s := self.model.wait_s()) is not None:
-            # Quarters of a second: sums of them are exact, so no deadline is met by rounding.
+            # Sums of quarters are exact, so no deadline is hit only through rounding.
             self.advance(math.ceil(wait_s * 4) / 4)
             before = len(self.leases)
             self.lease(worker, 4)
             self.end(self.leases[before:], [{}] * 4)
-            if not self.leases[before:]:  # The other one has the room, and is gone.
+            if not self.leases[before:]:  # The other worker holds the room, and is gone.
                 self.advance(0.25)
 
     @rule(seconds=st.sampled_from([0.25, 1.0, 2.5, LEASE_S + 0.25]))
@@ -263,7 +263,7 @@ class FrontierMachine(RuleBasedStateMachine):
         self.run(self.backend.advance(seconds))
         self.model.now += seconds
         for (host, worker), share in [*self.model.shares.items()]:
-            if share.until <= self.model.now:  # It has no lease any more by which it could go on.
+            if share.until <= self.model.now:  # All leases of the share have expired.
                 self.fleet[worker].leave(host)
                 del self.model.shares[host, worker]
 
@@ -344,7 +344,8 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_holders_of_the_model_are_known(self) -> None:
-        """And no others, but for those that have asked a moment ago: they may wait for a share."""
+        """The frontier lists these holders. It may also list workers that asked just now and may
+        wait for a share."""
         holders = {task.worker for task in self.model.in_state(TaskState.LEASED)}
         holders |= {worker for (_, worker), share in self.model.shares.items() if share.counted}
         known = set(self.run(self.backend.frontier.holders(CRAWL)))

@@ -1,4 +1,4 @@
-"""More than ten thousand of everything in one step. None of it is lost, none stays behind."""
+"""Steps with more than ten thousand of anything: none is lost, and none stays behind."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from shoal.frontier.values import Control, CrawlState, DeadFilter, Entry, Lease,
 from support.frontiers import CRAWL, HOST, Backend, Client, entry, outcome, pages
 
 MANY = 10_500
-"""More values than a Lua script has room for on its stack."""
+"""More values than fit on the stack of a Lua script."""
 
 AT_ONCE = 1_000
 
 
 async def lease_all(client: Client) -> list[Lease]:
-    """Everything that is handed out."""
+    """Lease until nothing is left."""
     leased = list[Lease]()
     while some := await client.lease(AT_ONCE):
         leased += some
@@ -22,7 +22,7 @@ async def lease_all(client: Client) -> list[Lease]:
 
 
 def of_many_priorities(first: int, step: int) -> list[Entry]:
-    """One page each: `priority=-position`, or the other way round."""
+    """`MANY` pages of different priorities, rising or falling with their position."""
     return [entry(f"{HOST}/{n}", priority=first + n * step) for n in range(MANY)]
 
 
@@ -50,7 +50,7 @@ class TestManyPriorities:
         assert (stats.done, stats.state) == (MANY, CrawlState.FINISHED)
 
     async def test_as_follow_ups_and_back_again(self, backend: Backend) -> None:
-        """They come out of one page, half of them twice: given back, or after a wait."""
+        """They are found on one page. Half of them are leased twice: returned, or retried."""
         client = backend.client()
         await client.start(entry(f"{HOST}/start"), concurrency_per_host=2 * MANY)
         await client.control(Control.SEAL)
@@ -69,7 +69,7 @@ class TestManyPriorities:
         assert (stats.done, stats.state) == (MANY + 1, CrawlState.FINISHED)
 
     async def test_new_ones_among_those_that_wait(self, backend: Backend) -> None:
-        """Whatever is taken and added in turns, the highest is next."""
+        """While tasks are added and leased in turns, the highest priority is always next."""
         backend.needs("strict_priorities")
         client = backend.client()
         await client.start(concurrency_per_host=1_000)
@@ -93,7 +93,7 @@ class TestManyPriorities:
 
 class TestManyLeases:
     async def test_of_one_worker(self, backend: Backend) -> None:
-        """Renewed, ended, taken back: all in one call."""
+        """One call each renews, finishes or releases all leases."""
         client = backend.client()
         await client.start(*pages(MANY), concurrency_per_host=MANY, max_losses=9)
         leases = await lease_all(client)

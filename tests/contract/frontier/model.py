@@ -1,8 +1,9 @@
-"""A frontier in a few dictionaries: slow, obvious, and right. Real ones are compared with it.
+"""A model of the frontier in a few dictionaries: slow, obvious, and right. Backends are compared
+with it.
 
-It knows nothing of robots.txt, pushback, faults and the wait after a second loss; the suite has
-tests of their own for those. Nor does it say how a host's room is to be divided among workers: it
-believes what they are told, and sees to it that there was room for it.
+It leaves out robots.txt, pushback, faults and the wait after a second loss, for which the suite has
+separate tests. It does not decide how workers divide a host's room: it takes the shares that the
+backend tells them, and checks that there was room.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ _STATE_AFTER = {
 
 
 Place = tuple[int, float]
-"""A number that grows, and the moment a task was due: of those that come back in one step."""
+"""A growing number, and among tasks that come back in one step, the moment each was due."""
 
 FRONT: Place = (0, 0.0)
 
 
 @dataclass
 class ModelTask:
-    """One task. Within its host the highest priority goes first, then the smallest place. Tasks
-    of the same place may go in any order."""
+    """One task. Within a host, the highest priority goes first, then the smallest place. Tasks with
+    the same place may go in any order."""
 
     key: bytes
     host: str
@@ -57,12 +58,12 @@ class ModelTask:
     worker: str = ""
     leased_at: float = 0.0
     shared: bool = False
-    """Its lease takes no room: its worker's share does."""
+    """Whether its lease is part of its worker's share, and takes no room of its own."""
     chain: str | None = None
     turn: tuple[bool, int] = (False, 0)
-    """In its chain: the target of a redirect is the next, then goes who was added first."""
+    """Its place in the chain: the target of a redirect is next, then the task added first."""
     blocked: bool = False
-    """Waits for another one of its chain."""
+    """Whether it waits for another task of its chain."""
 
     @property
     def rank(self) -> tuple[int, Place]:
@@ -75,7 +76,7 @@ class ModelTask:
 
 @dataclass
 class ModelShare:
-    """What a worker may have in flight at a host, or has if that is more."""
+    """How much a worker may have in flight at a host, or has if that is more, and until when."""
 
     counted: int
     until: float
@@ -93,7 +94,7 @@ class Model:
         self.shares: dict[tuple[str, str], ModelShare] = {}
         """By host and worker."""
         self.asked_at: dict[str, float] = {}
-        """When workers were last here. One that gets nothing is counted for a while."""
+        """When each worker last asked. One that got nothing still counts for a while."""
         self.counts: Counter[str] = Counter()
         self._last_place = 0
 
@@ -126,7 +127,7 @@ class Model:
         self.advance_chains()
 
     def advance_chains(self) -> None:
-        """Let the next task of each chain go, unless one is under way."""
+        """Release the next task of each chain, unless another one of it is released already."""
         behind = self._behind_all()
         chains: dict[str, list[ModelTask]] = {}
         for task in self.in_state(TaskState.WAITING, TaskState.DELAYED, TaskState.LEASED):
@@ -145,13 +146,13 @@ class Model:
         task.move(TaskState.DEAD if poison else TaskState.WAITING)
 
     def pages_left(self) -> int:
-        """How many more may be handed out before the crawl has all the pages it wants."""
+        """How many more tasks `max_pages` allows to lease."""
         used = len(self.in_state(TaskState.DONE, TaskState.DEAD, TaskState.LEASED))
         return len(self.tasks) if self.rules.max_pages is None else self.rules.max_pages - used
 
     def next_up(self) -> dict[str, list[ModelTask]]:
-        """The tasks of which each host would hand out one next: it has room, or who has it can be
-        told to share."""
+        """For each host, the tasks of which one is leased next. Only hosts with room, or whose
+        holders can be told to share."""
         if self.state is not CrawlState.RUNNING or self.pages_left() <= 0:
             return {}
         waiting = [task for task in self.in_state(TaskState.WAITING) if not task.blocked]
@@ -164,14 +165,14 @@ class Model:
         return up
 
     def ready(self) -> dict[str, list[ModelTask]]:
-        """The same for hosts that may be hit now."""
+        """The same, only for hosts that may be hit now."""
         up = self.next_up()
         return {
             host: tasks for host, tasks in up.items() if self.next_at.get(host, 0.0) <= self.now
         }
 
     def room_left(self, host: str, but: str = "") -> int:
-        """The room that nobody has, but for one worker."""
+        """The free room of a host, as if the worker `but` had none."""
         plain = [t for t in self.in_state(TaskState.LEASED) if t.host == host and not t.shared]
         shares = [
             share.counted
@@ -181,17 +182,17 @@ class Model:
         return self.rules.concurrency_per_host - len(plain) - sum(shares)
 
     def share(self, host: str, worker: str, told: int, in_flight: int) -> None:
-        """A worker may have so many requests in flight from now on."""
+        """Note that a worker may have `told` requests in flight from now on."""
         assert 0 <= told <= max(self.room_left(host, but=worker), 0)
         counted = max(told, in_flight)
         self.shares[host, worker] = ModelShare(counted, self.now + self.rules.lease_s)
 
     def is_alone(self, worker: str) -> bool:
-        """Whether nobody else wants anything, as far as the frontier knows."""
+        """Whether no other worker has asked lately."""
         return not any(self.has_asked(other) for other in self.asked_at if other != worker)
 
     def has_asked(self, worker: str) -> bool:
-        """Whether a worker was here so lately that it is counted even if it has got nothing."""
+        """Whether a worker asked so lately that it counts even if it got nothing."""
         return worker in self.asked_at and self.asked_at[worker] + WANT_S > self.now
 
     def lease(self, task: ModelTask, lease: Lease, worker: str) -> None:
@@ -202,7 +203,7 @@ class Model:
         self.next_at[task.host] = self.now + self.interval_s
 
     def wait_s(self) -> float | None:
-        """When asking for work may next give another answer."""
+        """In how many seconds asking for work may give another answer. None: not by waiting."""
         if self.state is not CrawlState.RUNNING:
             return None
         moments = [self.next_at.get(host, 0.0) for host in self.next_up()]
@@ -266,7 +267,7 @@ class Model:
             self.state, self.sealed = CrawlState.RUNNING, False
 
     def settle(self) -> None:
-        """At the end of every step: do chains go on, is the crawl finished?"""
+        """End a step: release tasks of chains, and finish the crawl if nothing is left."""
         self.advance_chains()
         limit = self.rules.max_pages
         full = limit is not None and len(self.in_state(TaskState.DONE, TaskState.DEAD)) >= limit

@@ -1,4 +1,4 @@
-"""Who leads among coordinators, and the notes they share."""
+"""Coordinators: their leader, and the notes they share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.frontiers import Backend
 
 
 class TestLeading:
-    """One leads at a time; terms have numbers that only grow."""
+    """There is one leader at a time. The numbers of terms only grow."""
 
     async def test_a_clock_that_goes_back_gives_nobody_more_time(self, backend: Backend) -> None:
         notes = backend.frontier.notes
@@ -83,7 +83,7 @@ class TestLeading:
 
 
 class TestNotes:
-    """Written, read, deleted; refused in the name of a term that is over."""
+    """Notes are written, read and deleted. Writes under a term that is over are refused."""
 
     async def test_topics_are_apart(self, backend: Backend) -> None:
         notes = backend.frontier.notes
@@ -133,7 +133,7 @@ class TestNotes:
         assert await others.read("runs", "a") is None
 
     async def test_a_term_is_its_leaders_alone(self, backend: Backend) -> None:
-        """A replica that takes over may give a number out again that it has not heard of."""
+        """A replica that takes over may use a term's number again if it missed that term."""
         notes = backend.frontier.notes
         leader = await notes.lead("one", 5.0)
         assert leader is not None

@@ -1,4 +1,4 @@
-"""Whose turn it is within a priority: what came back, what is new, what failed, in this order."""
+"""The order within a priority: returned tasks, then new ones, then retries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from support.frontiers import A_MOMENT_S, Backend, Client, entry, pages
 
 
 async def order_of(client: Client, count: int) -> list[str]:
-    """The next tasks one by one, by the last part of their addresses."""
+    """Lease `count` tasks one by one. Returns the last parts of their URLs."""
     return [_path(await client.lease_one()) for _ in range(count)]
 
 

@@ -1,4 +1,4 @@
-"""What spiders count of their own: with the end of a task, once, by a bounded number of names."""
+"""A spider's own counters: added once, when a task ends, under a bounded number of names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pace that a host's own answers lead to: `rate = "auto"`, and probing one that only fails."""
+"""A host's pace by its own answers: `rate = "auto"`, and probing a host that only fails."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECOND_HOST = "b.example"
 
 
 async def next_lease(backend: Backend, client: Client) -> Lease:
-    """The next task, as soon as its host may be hit."""
+    """Wait until the host may be hit, and lease its next task."""
     grant = await client.ask()
     while not grant.leases:
         assert grant.wait_s is not None
@@ -32,7 +32,7 @@ async def next_lease(backend: Backend, client: Client) -> Lease:
 
 
 async def wait_of(client: Client) -> float:
-    """How long nothing more is handed out."""
+    """How long to wait for the next lease. Fails if there is one now."""
     grant = await client.ask(9)
     assert not grant.leases
     assert grant.wait_s is not None
@@ -40,7 +40,7 @@ async def wait_of(client: Client) -> float:
 
 
 async def pause_of(client: Client) -> float:
-    """The host's own pause between two requests."""
+    """The host's penalty: its pause between two requests."""
     return (await client.host()).penalty_s
 
 
@@ -174,7 +174,7 @@ class TestLatency:
 
 
 class TestBreaker:
-    """A host that only fails is probed until it answers, or for so long that it is given up."""
+    """A host that only fails is probed until it answers, or until it is given up."""
 
     async def fail(self, client: Client, lease: Lease) -> None:
         await client.end(lease, Verdict.DEAD, fault=True)
@@ -264,7 +264,7 @@ class TestBreaker:
         assert len(await client.send(9)) == 8
 
     async def test_a_host_that_stays_away_is_given_up(self, backend: Backend) -> None:
-        """Its tasks can then die, and the crawl can finish."""
+        """Then its tasks can die, and the crawl can finish."""
         client = backend.client()
         await client.start(*pages(60), concurrency_per_host=8)
         await self.fail_often(backend, client, BREAKER_AFTER + BREAKER_PROBES)

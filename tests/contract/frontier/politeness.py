@@ -1,4 +1,4 @@
-"""How hard a host may be hit: its rate, its robots.txt, what it asked for, slots given back."""
+"""How often a host may be hit: its rate, robots.txt, Retry-After, and unused slots."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from support.frontiers import ALLOW_ALL, HOST, Backend, Client, outcome, pages
 
 
 async def refuse(client: Client, lease: Lease, retry_after_s: float | None = None) -> None:
-    """The host answered 429; its task comes back much later."""
+    """The host answers 429. The task comes back much later."""
     pushback = Pushback(retry_after_s=retry_after_s)
     await client.end(lease, Verdict.RETRY, retry_in_s=600.0, pushback=pushback)
 
 
 async def is_held_back(client: Client, at_least_s: float, at_most_s: float) -> bool:
-    """Whether nothing is handed out, and the stated wait is this long."""
+    """Whether there is no lease, and the wait is within these limits."""
     grant = await client.ask(9)
     return not grant.leases and at_least_s < (grant.wait_s or 0.0) <= at_most_s
 
@@ -32,7 +32,7 @@ class TestRate:
         for turn in range(4 * 150):
             client = fleet[turn % 4]
             for lease in await client.lease(4):
-                # When it was granted, by the frontier's own clock.
+                # The time of the grant by the frontier's own clock.
                 due = (await client.record(lease)).due or 0.0
                 granted[lease.task.site].append(due - lease_s)
                 await client.end(lease)
@@ -40,7 +40,7 @@ class TestRate:
                 await backend.advance(0.02)
         for moments in granted.values():
             spans = [late - early for early, late in zip(moments, moments[count:], strict=False)]
-            # A request may leave up to the slack after its grant.
+            # A request may leave up to SEND_SLACK_S after its grant.
             assert min(spans) >= 1.0 + SEND_SLACK_S - 1e-6
             assert (len(moments) - 1) / (moments[-1] - moments[0]) >= count / 1.3
 
@@ -254,7 +254,7 @@ class TestPushback:
 
 
 class TestSlots:
-    """A slot that was not used goes back, unless that would break the rate."""
+    """An unused slot is given back, unless that would break the rate."""
 
     async def test_an_unsent_request_gives_its_slot_back(self, backend: Backend) -> None:
         client = backend.client()
@@ -279,7 +279,7 @@ class TestSlots:
         assert await is_held_back(client, 0, 2.1)
 
     async def test_not_after_a_pushback(self, backend: Backend) -> None:
-        """Also where the rate is slower than the penalty, so that the slot did not move."""
+        """This also holds if the rate is slower than the penalty, so that the slot did not move."""
         client = backend.client()
         await client.start(*pages(9), rate="30/m", lease_s=60.0)
         refused = await client.lease_one()

@@ -1,4 +1,4 @@
-"""When a 503 is its page's, and when it is the host's."""
+"""When a 503 is taken as the page's fault, and when as the host's."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ BARE = Pushback(meant=False)
 
 
 def unavailable(lease: Lease, retry_in_s: float = 600.0, pushback: Pushback = BARE) -> Outcome:
-    """It answered 503, and said no more."""
+    """The outcome of a 503 without Retry-After."""
     how = {"fault": True, "blocked": True, "pushback": pushback}
     return outcome(lease, Verdict.RETRY, retry_in_s=retry_in_s, **how)
 
 
 class TestUnavailable:
-    """A 503 that says no more is its page's, until the host says it to everything."""
+    """A 503 without Retry-After is the page's, until the host sends it for everything."""
 
     async def test_one_among_answers_is_its_pages(self, backend: Backend) -> None:
         client = backend.client()
@@ -35,7 +35,7 @@ class TestUnavailable:
         assert (await client.stats()).delayed == 6
 
     async def test_nor_are_those_that_are_tried_again_last_of_all(self, backend: Backend) -> None:
-        """At the end of a crawl only they are left, and none of them answers at the next try."""
+        """At the end of a crawl only these are left, and all of them are refused again."""
         client = backend.client()
         await client.start(*pages(32), concurrency_per_host=16)
         for _ in range(16):
@@ -97,7 +97,8 @@ class TestUnavailable:
     async def test_a_host_that_refuses_everything_is_left_alone(
         self, backend: Backend, at_once: int
     ) -> None:
-        """Like one that says 429 to everything, but for the few requests until it is believed."""
+        """It gets no more requests than with 429, except for the few until it counts as the
+        host's refusal."""
         sent = {}
         for meant in (True, False):
             client = backend.client(crawl=f"meant-{meant}")
@@ -108,7 +109,7 @@ class TestUnavailable:
 
 
 async def requests_in(seconds: float, backend: Backend, client: Client, pushback: Pushback) -> int:
-    """How many requests a host gets in this time if it refuses all of them."""
+    """How many requests a host gets in `seconds` if it refuses all of them."""
     waited_s, sent = 0.0, 0
     while waited_s < seconds:
         while leases := await client.send(99, {HOST: Holding(in_flight=0, unsent=0)}):

@@ -1,4 +1,4 @@
-"""Who works on a crawl, and what others have left for it."""
+"""The workers of a crawl, and the seeds in its inbox."""
 
 from __future__ import annotations
 

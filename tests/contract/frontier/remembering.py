@@ -1,4 +1,4 @@
-"""Fingerprints of what was done elsewhere: known, and no tasks."""
+"""Fingerprints of pages that were done elsewhere: they are known, without being tasks."""
 
 from __future__ import annotations
 

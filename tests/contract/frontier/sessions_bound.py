@@ -1,4 +1,4 @@
-"""Identities: accounts whose exit cannot be used any more get another, and log in anew."""
+"""Identities: an account whose exit can no longer be used gets another one, and logs in again."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class TestAnotherExit:
         assert (exits_of([lease]), identity_of(lease).is_in) == ([exit_id(0, RES)], False)
 
     async def test_not_for_what_the_site_still_works_on(self, backend: Backend) -> None:
-        """Of two requests of an account, one is blocked: the other is still under way."""
+        """One of two requests of an account is blocked while the other is still in flight."""
         client = session_client(backend)
         await put_pool(client.frontier, 2, RES, timeout_s=LONG_S)
         await put_group(client.frontier, ALICE, through=RES, concurrency=2)

@@ -1,4 +1,4 @@
-"""Identities: asking for accounts, and keeping one from everybody for a while."""
+"""Identities: listing accounts, and holding one so that no worker gets it for a while."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class TestHold:
         assert len(await client.take()) == 1
 
     async def test_is_its_holders_alone(self, backend: Backend) -> None:
-        """Who has held on for too long changes nothing of the hold that follows."""
+        """A process whose hold has expired cannot change the next hold."""
         client = session_client(backend)
         await put_group(client.frontier, ALICE)
         first = await client.hold()

@@ -33,7 +33,7 @@ LEASE_S = 30.0
 
 
 async def begin(backend: Backend) -> tuple[SessionClient, SessionClient]:
-    """A crawl that uses the one account there is, and another one that waits for it."""
+    """A crawl that uses the only account, and another crawl that waits for it."""
     client, other = session_client(backend), another_session_client(backend, crawl="other")
     await put_group(client.frontier, ALICE)
     await client.begin(*session_pages(2), lease_s=LEASE_S)
@@ -45,7 +45,7 @@ async def begin(backend: Backend) -> tuple[SessionClient, SessionClient]:
 
 
 async def assert_passes_on(backend: Backend, client: SessionClient, other: SessionClient) -> None:
-    """The account is free, but not at once; then the other crawl gets it, still logged in."""
+    """Check that after its rest, the account goes to the other crawl, still logged in."""
     await client.assert_all_free()
     assert await other.take() == [], "the site may still be at work on its request"
     await backend.advance(LOST_REST_S - 1.0)
@@ -57,7 +57,7 @@ async def assert_passes_on(backend: Backend, client: SessionClient, other: Sessi
 
 
 class Visits:
-    """What a fleet does with its leases, and who has which account meanwhile."""
+    """Simulates the work of a fleet, and checks that no account is with two workers."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -66,7 +66,7 @@ class Visits:
         self.done = Counter[bytes]()
 
     async def work(self, client: SessionClient) -> None:
-        """Work until the crawl is over. Now and then, die and come back."""
+        """Work until the crawl is over. From time to time, die and come back."""
         for number in range(400):
             grant = await client.ask(2)
             for name in names_of(grant.leases):
@@ -85,7 +85,7 @@ class Visits:
 
     async def _visit(self, client: SessionClient, lease: Lease) -> None:
         self._tries[lease.fingerprint] += 1
-        del self._holders[names_of([lease])[0]]  # From now on another one may get it.
+        del self._holders[names_of([lease])[0]]  # From now on another worker may get it.
         if not identity_of(lease).is_in:
             await client.log_in(lease)
         elif self._tries[lease.fingerprint] % 3 == 2:
@@ -108,7 +108,7 @@ class TestAccountsOfTheDead:
         await assert_passes_on(backend, client, other)
 
     async def test_when_the_crawl_is_cancelled(self, backend: Backend) -> None:
-        """Its workers hear of that a little later: an account rests as if they had died."""
+        """Its workers learn of that a little later, so accounts rest as if they had died."""
         client, other = await begin(backend)
         await client.control(Control.CANCEL)
         await assert_passes_on(backend, client, other)
@@ -154,7 +154,7 @@ class TestAccountsOfTheDead:
         assert (await client.account()).state.worker == client.worker
 
     async def test_what_a_worker_says_too_late_is_not_heard(self, backend: Backend) -> None:
-        """Its account was taken back, though nobody has taken back its task."""
+        """The account was taken back from the worker, while its task still is with it."""
         client, other = session_client(backend), another_session_client(backend, crawl="other")
         await put_group(client.frontier, ALICE)
         await client.begin(*session_pages(2), lease_s=LEASE_S)
@@ -201,7 +201,7 @@ class TestAccountsOfTheDead:
 
 class TestFleetOfAccounts:
     async def test_many_workers_lose_and_double_nothing(self, backend: Backend) -> None:
-        """Some sessions end, some workers die: all tasks end, and no account is with two."""
+        """Some sessions end, some workers die: all tasks end, and accounts have one worker each."""
         others = [another_session_client(backend, f"w{n}") for n in range(3)]
         fleet = [session_client(backend), *others]
         await put_group(backend.frontier, ALICE, BOB, CAROL)

@@ -1,4 +1,4 @@
-"""Identities: tasks that wait for any account of a group, or for one, hold up nobody else."""
+"""Identities: tasks that wait for an account or for any of a group hold up no other tasks."""
 
 from __future__ import annotations
 

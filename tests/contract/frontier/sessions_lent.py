@@ -1,4 +1,4 @@
-"""Identities: accounts are lent with leases, each to one at a time; and who goes first."""
+"""Identities: accounts are lent with leases, each to one worker at a time; and in which order."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class TestOneAtATime:
         assert await client.take() == []
 
     async def test_whoever_has_the_others_gets_those(self, backend: Backend) -> None:
-        """An account that only another worker may use hides none that all may."""
+        """An account that is with another worker does not hide those that are free."""
         client, other = session_client(backend), another_session_client(backend)
         await put_group(client.frontier, ALICE, BOB, concurrency=2)
         await client.begin(*session_pages(9))

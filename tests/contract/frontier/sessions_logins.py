@@ -1,4 +1,4 @@
-"""Identities: logins, what they keep, and their end."""
+"""Identities: logins, their cookies, and the end of sessions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TestJars:
         assert identity_of(await client.lease_one()).jar == b""
 
     async def test_are_bytes(self, backend: Backend) -> None:
-        """They may be encrypted."""
+        """Jars are arbitrary bytes, as they may be encrypted."""
         client = await begin(backend)
         jar = bytes(range(256)) * 40
         await client.log_in(await client.lease_one(), jar=jar)

@@ -1,4 +1,4 @@
-"""Identities: logins that fail; what waits for accounts that cannot be used."""
+"""Identities: failing logins, and tasks that wait for accounts that cannot be used."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def begin(backend: Backend, *accounts: str, count: int = 9) -> SessionClie
 
 
 async def ban(backend: Backend, client: SessionClient) -> None:
-    """Let all logins fail until nobody tries any more."""
+    """Let all logins fail until none is tried any more."""
     for rest_s in (*RESTS_S, 0.0):
         await client.failed(*await client.take())
         await backend.advance(rest_s + A_MOMENT_S)

@@ -1,4 +1,4 @@
-"""Identities: accounts that go by exits, each by its own."""
+"""Identities: accounts that use exits, each its own."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ PACE_S = 50.0
 async def in_flight_by_an_exit_that_is_out(
     backend: Backend, exits: int
 ) -> tuple[SessionClient, Lease, SessionClient]:
-    """A request of the one account is in flight, by an exit that is out since. The same worker has
-    a task for the account in another crawl, too."""
+    """A request of the only account is in flight, through an exit that has failed since then. The
+    same worker also has a task for the account in another crawl."""
     client = await begin_by_exits(backend, exits=exits, interval_s=PACE_S)
     await put_group(client.frontier, ALICE, through=RES, concurrency=2, timeout_s=TIMEOUT_S)
     await client.log_in(await next_of(client))
@@ -141,7 +141,7 @@ class TestThrough:
     async def test_it_waits_for_what_is_in_flight_with_it_before_it_gets_another(
         self, backend: Backend
     ) -> None:
-        """However long the other exits have to wait."""
+        """It does not matter how long the other exits have to wait."""
         client, lease, other = await in_flight_by_an_exit_that_is_out(backend, exits=3)
         await other.add(*laned_pages(1, SECOND_HOST, pool=RES, priority=9))
         assert len(await other.take()) == 1, "one of the others has to wait for long"
@@ -153,7 +153,7 @@ class TestThrough:
         assert (names_of([lease]), identity_of(lease).is_in) == ([ALICE], False)
 
     async def test_it_starves_where_all_exits_are_out(self, backend: Backend) -> None:
-        """Though something is in flight with it."""
+        """A request that is in flight with it does not prevent that."""
         _, _, other = await in_flight_by_an_exit_that_is_out(backend, exits=1)
         await pass_time(backend, other, TIMEOUT_S + 60.0)
         (dead,) = await other.frontier.dead(other.crawl, 9)

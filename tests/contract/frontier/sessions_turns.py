@@ -1,4 +1,4 @@
-"""Identities: the turns that a login asks for."""
+"""Identities: the turns at a host that logins ask for."""
 
 from __future__ import annotations
 

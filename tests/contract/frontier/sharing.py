@@ -1,7 +1,7 @@
-"""How workers share a host's room: who may have how many requests in flight, and tasks ahead.
+"""How workers share a host's room: how many requests each may have in flight, and tasks ahead.
 
-What each of them was told, or has in flight if that is more, and what was leased one by one is
-never more than the host's room: `assert_within` is asked after every move.
+The sum of their shares (or of the requests in flight, where these are more) and of the tasks that
+were leased one by one never exceeds the host's room: `assert_within` checks this after every step.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from support.sharers import SharingClient
 
 ROOM = 4
 PLENTY = ROOM * AHEAD_PER_SHARE
-"""All that one worker is handed out of a host with this room. So many that it shares the host
-from the first on, also where each part of a fleet of servers is asked for a part of them."""
+"""All that one worker may hold of a host with this room. A worker that asks for so many gets a
+share at once, even if each of several shards is asked for only a part of them."""
 LEASE_S = 30.0
 OTHER_HOST = "b.example"
 PAGES = 150
 
 
 def assert_within(room: int, *fleet: SharingClient, host: str = HOST) -> None:
-    """Whatever they do until they ask again, no more requests are in flight at the host."""
+    """Check that whatever they do until they ask again, the host's room is not exceeded."""
     assert sum(worker.in_flight(host) for worker in fleet) <= room
 
 
 def fleet_of(backend: Backend, count: int) -> list[SharingClient]:
-    """So many workers, each with a connection of its own."""
+    """`count` workers, each with its own connection."""
     return [SharingClient(backend.another(f"worker-{number}")) for number in range(count)]
 
 
 async def start(worker: SharingClient, count: int = 400, **rules: object) -> None:
-    """A crawl of one host with room for a few."""
+    """Start a crawl of one host with little room."""
     how = {"concurrency_per_host": ROOM, "lease_s": LEASE_S, "max_losses": 99, **rules}
     await worker.client.start(*pages(count), **how)
 
 
 async def share_evenly(first: SharingClient, second: SharingClient) -> None:
-    """Both ask until each has half of the room."""
+    """Let both ask until each has half of the room."""
     for worker in (first, second, first):
         await worker.ask()
         worker.answer()
@@ -73,7 +73,7 @@ class TestShares:
         first, second = fleet_of(backend, 2)
         await start(first)
         await share_evenly(first, second)
-        first.answer()  # And it does not finish them.
+        first.answer()  # Its requests are answered, but not finished.
         said = first.holdings()
         assert said[HOST].in_flight == ROOM // 2, "others were sent at once"
         grant = await first.client.ask(9, said)
@@ -204,7 +204,7 @@ class TestGone:
     async def test_renewing_does_not_bring_a_void_one_back(
         self, backend: Backend, meanwhile: str
     ) -> None:
-        """Whatever was done since it is void, and by whom: it might have been struck then."""
+        """It stays void, whichever step came since: that may have removed it."""
         first, second = fleet_of(backend, 2)
         await start(first)
         lease, other, *_ = (await first.ask()).leases
@@ -294,7 +294,7 @@ class TestPlainAndShared:
         assert (first.told, second.told) == ({HOST: ROOM // 2}, {HOST: ROOM // 2})
 
     async def test_leases_one_by_one_do_not_keep_others_out(self, backend: Backend) -> None:
-        """Who takes what it has just given back would have the room for ever."""
+        """Otherwise a worker that leases again what it has just finished would keep the room."""
         first, second = fleet_of(backend, 2)
         await start(first)
         await first.ask(ROOM)
@@ -329,7 +329,7 @@ class TestFleet:
     async def test_whatever_they_do_there_is_room_and_all_is_done(
         self, backend: Backend, room: int
     ) -> None:
-        """Five workers ask, send and end as it comes. Some die; others take their places."""
+        """Five workers ask, send and finish at random. Some die, and others replace them."""
         chance = random.Random(room)
         fleet = fleet_of(backend, 5)
         dead: list[tuple[SharingClient, float]] = []

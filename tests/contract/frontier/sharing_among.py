@@ -1,4 +1,4 @@
-"""Shared hosts among everything else: where nothing is shared, what is left behind, other hosts."""
+"""Shared hosts beside everything else: hosts that are not shared, unused shares, other hosts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from support.sharers import SharingClient
 
 
 class TestUnshared:
-    """Where each request has its moment, or only one may be in flight, nothing is shared."""
+    """Hosts with a rate, or with one request in flight at most, are not shared."""
 
     async def test_a_host_with_a_rate(self, backend: Backend) -> None:
         first, second = fleet_of(backend, 2)
@@ -84,7 +84,7 @@ class TestUnshared:
         assert (await first.ask()).leases == []
 
     async def test_not_before_the_shares_of_others_are_over(self, backend: Backend) -> None:
-        """Who is gone cannot be told to stop."""
+        """A worker that is gone cannot be told to stop."""
         first, second = fleet_of(backend, 2)
         await start(first)
         await first.ask()
@@ -235,7 +235,7 @@ class TestAmongOthers:
         assert [lease.task.site for lease in grant.leases] == [OTHER_HOST]
 
     async def test_nor_do_many_that_are_before_them(self, backend: Backend) -> None:
-        """Even one who asks for a single task gets past hosts that have no room."""
+        """Even a request for a single task gets past hosts without room."""
         first, second = fleet_of(backend, 2)
         await start(first, 0, concurrency_per_host=1)
         crowded = [f"{number}.example" for number in range(9)]
@@ -250,7 +250,8 @@ class TestAmongOthers:
             await second.end_plain()
 
     async def test_a_share_that_is_of_no_use_is_given_back(self, backend: Backend) -> None:
-        """Who has nothing of a host, and takes tasks of others first, does not keep its room."""
+        """A worker that has no tasks of a host, and gets tasks of others first, does not keep its
+        share."""
         first, second = fleet_of(backend, 2)
         await start(first)
         await first.client.add(*pages(PAGES, OTHER_HOST))

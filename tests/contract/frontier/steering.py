@@ -1,4 +1,4 @@
-"""A whole crawl: its exact end, pausing, cancelling, forgetting, and crawls that are not there."""
+"""A whole crawl: its exact end, pausing, cancelling, forgetting, and crawls that do not exist."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from shoal.frontier.broker.blocks import (
     Head,
     from_outbox,
     lane_of,
+    read_block,
     shared_lanes,
-    travelling,
 )
 from shoal.frontier.broker.carrier import Block
 
@@ -31,7 +31,7 @@ def test_come_back_as_they_left() -> None:
     block = from_outbox("shop", packed())
     assert (block.id, block.lane) == (2**64 - 1, "shoal.shop.host.a.example:80.-7")
     assert len(block.entries) == len(ENTRIES)
-    came = travelling(block)
+    came = read_block(block)
     assert came is not None
     assert came == (b"\xff" * 8, Head("ab12", True, -7, "a.example:80"), ENTRIES, b"")
     assert came.is_sealed_by(b""), "who has no key cannot tell"
@@ -41,7 +41,7 @@ def test_come_back_as_they_left() -> None:
 def test_with_a_key_are_sealed_and_always_alike() -> None:
     block = from_outbox("shop", packed(), KEY)
     assert block == from_outbox("shop", packed(), KEY)
-    came = travelling(block)
+    came = read_block(block)
     assert came is not None
     assert (came.head, came.entries) == (Head("ab12", True, -7, "a.example:80"), ENTRIES)
     assert len(came.seal) == SEAL_BYTES
@@ -69,15 +69,15 @@ def test_with_other_tasks_have_another_seal(entries: list[bytes]) -> None:
 
 
 def test_with_another_id_have_another_seal() -> None:
-    came = travelling(from_outbox("shop", packed(), KEY))
+    came = read_block(from_outbox("shop", packed(), KEY))
     assert came is not None
     assert not came._replace(id=b"\0" * 8).is_sealed_by(KEY)
 
 
 def forged(**other: Any) -> bool:
     """Whether other contents pass with the seal of these."""
-    sealed = travelling(from_outbox("shop", packed(), KEY))
-    made = travelling(from_outbox("shop", packed(**other)))
+    sealed = read_block(from_outbox("shop", packed(), KEY))
+    made = read_block(from_outbox("shop", packed(**other)))
     assert sealed is not None
     assert made is not None
     return made._replace(seal=sealed.seal).is_sealed_by(KEY)
@@ -104,4 +104,4 @@ def test_share_lanes_that_all_know() -> None:
     ],
 )
 def test_of_others_are_none(entries: list[bytes]) -> None:
-    assert travelling(Block(1, "lane", entries)) is None
+    assert read_block(Block(1, "lane", entries)) is None

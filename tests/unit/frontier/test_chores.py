@@ -1,4 +1,4 @@
-"""What leaves and what comes hold each other up in no way, and nothing outlives the chores."""
+"""Publishing and fetching do not hold each other up, and no task outlives the chores."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 from unittest.mock import AsyncMock, Mock
 
 from shoal.errors import StorageBusy
+from shoal.frontier.broker.backlog import Backlog
 from shoal.frontier.broker.chores import Chores
-from shoal.frontier.broker.lows import Lows
 from shoal.frontier.values import CrawlState
 from support.until import in_time, until
 
-LOWS = Lows(0.0, CrawlState.RUNNING, "ab12", "life", 1, 1, [])
+BACKLOG = Backlog(0.0, CrawlState.RUNNING, "ab12", "life", 1, 1, [])
 
 
-class Freight:
-    """One of which a test says what it does."""
+class BlockMover:
+    """A mover with calls that a test can replace."""
 
     def __init__(self) -> None:
         self.outbox = 0
@@ -24,48 +24,48 @@ class Freight:
         self.refill = AsyncMock(return_value=0)
         self.acknowledge = self.note_requests = AsyncMock()
 
-    async def lows(self, more: int = 0) -> Lows:
-        return LOWS
+    async def backlog(self, more: int = 0) -> Backlog:
+        return BACKLOG
 
     async def publish(self, crawl_id: str) -> None:
         self.published += 1
 
 
-def chores(freight: Any) -> Chores:
-    return Chores(freight, Mock(look=AsyncMock()), Mock(look=AsyncMock()))
+def chores(mover: Any) -> Chores:
+    return Chores(mover, Mock(look=AsyncMock()), Mock(look=AsyncMock()))
 
 
-async def until_published(freight: Freight, times: int) -> None:
-    await until("blocks that leave", lambda: freight.published >= times)
+async def until_published(mover: BlockMover, times: int) -> None:
+    await until("blocks that leave", lambda: mover.published >= times)
 
 
 async def test_blocks_leave_again_and_again_while_none_can_be_fetched() -> None:
-    freight = Freight()
-    freight.refill.side_effect = StorageBusy("a queue has no leader")
-    carrying = chores(freight)
+    mover = BlockMover()
+    mover.refill.side_effect = StorageBusy("a queue has no leader")
+    carrying = chores(mover)
     carrying.begin()
-    await until_published(freight, 3)
+    await until_published(mover, 3)
     assert carrying.is_away
-    freight.refill.side_effect = None
+    mover.refill.side_effect = None
     await until("the broker to be back", lambda: not carrying.is_away)
     await carrying.stop()
 
 
 async def test_who_is_told_to_end_in_the_middle_of_a_round_publishes_nothing_more() -> None:
-    freight = Freight()
+    mover = BlockMover()
     asked, answer = asyncio.Event(), asyncio.Event()
 
-    async def slow_lows(more: int = 0) -> Lows:
+    async def slow_backlog(more: int = 0) -> Backlog:
         asked.set()
         await in_time("the end to be wanted", answer.wait())
-        return LOWS
+        return BACKLOG
 
-    freight.lows = slow_lows  # type: ignore[method-assign]
-    carrying = chores(freight)
+    mover.backlog = slow_backlog  # type: ignore[method-assign]
+    carrying = chores(mover)
     carrying.begin()
     await in_time("a round", asked.wait())
     stopping = asyncio.create_task(carrying.stop())
     await asyncio.sleep(0)
     answer.set()
     await stopping
-    assert freight.published == 0
+    assert mover.published == 0

@@ -20,7 +20,7 @@ from shoal.feeds import open_source
 from shoal.feeds.feeder import Fed, Feeder
 from shoal.feeds.noting import noted
 from shoal.feeds.port import Source
-from shoal.feeds.telling import line_of, logged
+from shoal.feeds.progress import progress_line, progress_logger
 from shoal.frontier import frontier_at
 from shoal.insight.json import fed_json
 from shoal.runtime import logs
@@ -108,6 +108,6 @@ def _progress(crawl: str, *, quiet: bool) -> Iterator[Watch]:
         yield lambda fed: None
     elif console.is_terminal:
         with Live(console=console, refresh_per_second=8, transient=True) as live:
-            yield lambda fed: live.update(display.text(line_of(fed), "bold"))
+            yield lambda fed: live.update(display.text(progress_line(fed), "bold"))
     else:
-        yield logged(crawl, display.LOG_EVERY_S)
+        yield progress_logger(crawl, display.LOG_EVERY_S)

@@ -1,1 +1,1 @@
-"""RabbitMQ, or anybody who speaks AMQP 0.9.1."""
+"""The client of RabbitMQ, and of any other broker that speaks AMQP 0.9.1."""

@@ -1,4 +1,4 @@
-"""Errors of the AMQP library as ours: what passes, what does not, what is set up wrong."""
+"""Maps errors of the AMQP library to Shoal's: temporary, permanent, or a wrong set-up."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from aiormq import exceptions as failure
 from shoal.errors import ConfigError, ShoalError, StorageAway, StorageBusy, StorageFailed
 
 _CODE = re.compile(r"^[A-Z_]+ - ")
-"""How RabbitMQ begins what it says to people."""
+"""The code with which RabbitMQ's error messages begin, as in `NOT_FOUND - `."""
 _CAUSES = 8
-"""Errors behind an error that are looked at. The library's may go round in a circle."""
+"""How many causes of an error are looked at. The library's chains of causes may be circular."""
 _FULL = "{} takes no more messages: the queue is as full as it may be (max-length)"
 _OTHERWISE = "{}: {}: it was made otherwise; delete it if nothing in it is needed"
 
@@ -24,24 +24,24 @@ _NO_MORE = failure.ChannelInvalidStateError | failure.ChannelClosed | RuntimeErr
 
 
 class QueueGone(StorageFailed):
-    """The queue that was asked for is not there."""
+    """There is no such queue or exchange."""
 
 
 class DeclaredOtherwise(ConfigError):
-    """There is a queue of this name, and it has other arguments."""
+    """There is a queue of this name with other arguments."""
 
 
 @contextmanager
 def translated(shown: str) -> Iterator[None]:
-    """Raise errors of the library as ours, with the server's address."""
+    """Raise errors of the library as Shoal's, with the server's address `shown`."""
     try:
         yield
     except (failure.AMQPError, OSError, EOFError, RuntimeError) as error:
         raise _mapped(shown, error) from None
-    except ValueError as error:  # A name that the library does not let through.
+    except ValueError as error:  # The library does not allow the name of a queue or exchange.
         raise ConfigError(f"{shown}: {error}") from None
     except asyncio.CancelledError:
-        # The library ends its waits so when a connection goes, and that is not our being told to.
+        # The library also raises this if the connection closes. Then our own task is not cancelled.
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
@@ -64,7 +64,7 @@ def _mapped(shown: str, error: Exception) -> ShoalError:
 
 
 def _away(shown: str, error: Exception, said: str) -> ShoalError:
-    """It could not be reached, or the connection broke."""
+    """Map an error of a server that could not be reached, or of a connection that broke."""
     cause: BaseException | None = error
     for _ in range(_CAUSES):
         if isinstance(cause, ssl.SSLCertVerificationError):

@@ -1,7 +1,7 @@
-"""The connection to RabbitMQ: queues, messages in and out, each call with a limit of time.
+"""Calls RabbitMQ: declares queues, publishes, takes and acknowledges, each with a time limit.
 
-Nothing is retried here. After StorageBusy a message may have been published all the same, and what
-was taken and not acknowledged comes again.
+Nothing is retried here. After StorageBusy a message may have been published all the same. Messages
+that were taken and not acknowledged are delivered again.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from aiormq import Channel, spec
 from aiormq.abc import AbstractChannel, ConsumerCallback, DeliveredMessage
 
 from shoal.core.addresses import Address, parse_address
+from shoal.drivers.amqp.connection import AmqpConnection
 from shoal.drivers.amqp.failures import translated
-from shoal.drivers.amqp.wire import Wire
 from shoal.errors import ConfigError, StorageBusy
 
 ANSWER_S = 15.0
 """A broker that has not answered for this long is away."""
 SLOWEST_BYTES_S = 50_000
-"""Large messages may take longer, as long as they come along at this speed."""
+"""Bytes per second that extend this limit for large messages."""
 QUIET_S = 0.5
-"""Messages that were counted and have not come by then have gone to others."""
+"""If no message arrives for this long, those that were counted have gone to other clients."""
 LATE_S = 60.0
-"""No message is on its way for longer."""
+"""The longest time for which a message may be on its way to us."""
 AT_ONCE = 256
-"""Messages that are published before the first of them must be confirmed."""
+"""How many messages are published without waiting for the confirmation of the first."""
 
 DEFAULT_PORT = 5672
 TLS_PORT = 5671
@@ -37,7 +37,7 @@ DEFAULT_VHOST = "/"
 PERSISTENT = 2
 
 CALLS_AT_ONCE = 8
-"""Calls of one sort that are under way together, each over a channel of its own."""
+"""How many calls of one kind may run in parallel, each over a channel of its own."""
 
 _PUBLISH = "publish"
 
@@ -55,11 +55,11 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     content_type: str | None = None
     headers: dict[str, Any] = {}
     must_arrive: bool = True
-    """Whether it is an error that no queue gets it. Else it is for whoever listens."""
+    """Whether it is an error if no queue gets the message."""
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """A message that was taken. It comes again unless it is acknowledged."""
+    """A message that was taken. It is delivered again unless it is acknowledged."""
 
     body: bytes
     properties: spec.Basic.Properties
@@ -68,50 +68,53 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 class AmqpLink:
-    """Publishes over one connection and does all else over another: a broker that is short of
-    memory or disk stops reading from those who publish, and what is acknowledged makes room."""
+    """Publishes over one connection and makes all other calls over another. A broker that is short
+    of memory or disk stops reading from connections that publish, but has to read
+    acknowledgements, which make room."""
 
     def __init__(self, address: Address, vhost: str = DEFAULT_VHOST) -> None:
-        """`address` has been through `check`."""
+        """`address` comes from `amqp_address`."""
         self.shown = address.shown
-        self._out = Wire(address, vhost)
-        self._in = Wire(address, vhost)
-        # An error of one call ends its channel: so no two use the same one.
+        self._out = AmqpConnection(address, vhost)
+        self._in = AmqpConnection(address, vhost)
+        # An error closes the channel of its call, so calls in parallel do not share channels.
         self._askers, self._takers = _names("ask"), _names("take")
 
     async def connect(self) -> None:
-        """Look whether the broker lets us in."""
+        """Connect and log in. Raises ConfigError if that is refused."""
         async with self._free(self._askers):
             pass
 
     async def declare(self, queue: str, arguments: Mapping[str, Any]) -> None:
-        """Make a durable queue, if there is none. ConfigError if it is there, but another kind."""
+        """Create a durable queue, if there is none. Raises DeclaredOtherwise if there is one with
+        other arguments."""
         async with self._free(self._askers) as channel:
             await channel.queue_declare(queue, durable=True, arguments=dict(arguments))
 
     async def count(self, queue: str) -> int:
-        """The messages that wait, without those somebody has taken. Raises QueueGone."""
+        """How many messages wait, without those that somebody has taken. Raises QueueGone."""
         async with self._free(self._askers) as channel:
             return (await channel.queue_declare(queue, passive=True)).message_count or 0
 
     async def find_exchange(self, exchange: str) -> None:
-        """Look whether there is an exchange. Raises QueueGone."""
+        """Check that there is such an exchange. Raises QueueGone."""
         async with self._free(self._askers) as channel:
             await channel.exchange_declare(exchange, passive=True)
 
     async def delete(self, queue: str) -> None:
-        """Delete a queue with all that is in it. Not an error if there is none."""
+        """Delete a queue with all its messages. Not an error if there is none."""
         async with self._free(self._askers) as channel:
             await channel.queue_delete(queue)
 
     async def publish(self, messages: Sequence[Message]) -> None:
-        """Back when the broker has confirmed all of them. Raises QueueGone."""
+        """Publish messages. Returns when the broker has confirmed all of them. Raises QueueGone."""
         for start in range(0, len(messages), AT_ONCE):
             await self._publish(messages[start : start + AT_ONCE])
 
     async def get(self, queue: str, limit: int) -> list[Taken]:
-        """Take at most so many messages of those that wait. Raises QueueGone."""
-        # A queue that is gone would close the channel, with all that was taken over it before.
+        """Take up to `limit` waiting messages. Raises QueueGone."""
+        # Count over another channel: if the queue is gone, the error closes the channel, and
+        # messages that were taken over it could not be acknowledged any more.
         waiting = min(limit, await self.count(queue))
         taken = list[Taken]()
         if not waiting:
@@ -124,7 +127,7 @@ class AmqpLink:
                 coming.set()
 
             try:
-                # One by one, by `basic.get`, takes ten times as long with quorum queues.
+                # Taking them one by one with `basic.get` takes ten times as long on quorum queues.
                 tag = await self._begin(channel, queue, waiting, receive)
                 while len(taken) < waiting and await _in_time(coming.wait(), QUIET_S):
                     coming.clear()
@@ -132,13 +135,14 @@ class AmqpLink:
                 if len(taken) < waiting:
                     _give_back_late_ones(channel, tag)
             except asyncio.CancelledError:
-                self._in.drop()  # Nobody will know what was taken: so others get it.
+                self._in.drop()  # The caller never learns what was taken, so others must get it.
                 raise
         return taken
 
     async def consume(self, queue: str, prefetch: int) -> asyncio.Queue[Taken | None]:
-        """Messages as they come, at most so many that are not acknowledged. None is the end: the
-        queue or the connection is gone. Raises QueueGone."""
+        """Receive messages as they are published. At most `prefetch` are unacknowledged at a time.
+        None in the queue means the end: the broker's queue or the connection is gone. Raises
+        QueueGone."""
         coming = asyncio.Queue[Taken | None]()
         async with self._channel(self._in, f"consume {queue}") as channel:
 
@@ -151,7 +155,7 @@ class AmqpLink:
         return coming
 
     async def ack(self, taken: Sequence[Taken]) -> None:
-        """Forget messages. Those whose channel is closed come again anyway."""
+        """Acknowledge messages. Those whose channel is closed are delivered again anyway."""
         with translated(self.shown):
             async with asyncio.timeout(ANSWER_S):
                 for one in taken:
@@ -165,7 +169,7 @@ class AmqpLink:
     async def _begin(
         self, channel: AbstractChannel, queue: str, prefetch: int, receive: ConsumerCallback
     ) -> str:
-        """Have messages sent to us. Returns the tag by which that is ended."""
+        """Begin to consume a queue. Returns the tag with which to cancel that."""
         await channel.basic_qos(prefetch_count=prefetch)
         return (await channel.basic_consume(queue, receive)).consumer_tag or ""
 
@@ -175,14 +179,14 @@ class AmqpLink:
         size = sum(len(message.body) for message in messages)
         async with self._channel(self._out, _PUBLISH, size) as channel:
             sending = (_send(channel, message) for message in messages)
-            # All are waited for: one that is told to stop would leave the channel in disorder.
+            # Wait for all of them: cancelling one would leave the channel in disorder.
             for error in await asyncio.gather(*sending, return_exceptions=True):
                 if error is not None:
                     raise error
 
     @asynccontextmanager
     async def _free(self, names: _Names) -> AsyncIterator[AbstractChannel]:
-        """A channel that nobody else uses meanwhile."""
+        """Borrow a channel that no other call uses meanwhile."""
         name = await names.get()
         try:
             async with self._channel(self._in, name) as channel:
@@ -192,11 +196,12 @@ class AmqpLink:
 
     @asynccontextmanager
     async def _channel(
-        self, wire: Wire, name: str, size: int = 0
+        self, connection: AmqpConnection, name: str, size: int = 0
     ) -> AsyncIterator[AbstractChannel]:
-        """A channel for one call, whose errors become ours. A connection that does not answer is
-        dropped, unless the broker has said that it will not for a while."""
-        channel = await wire.channel(name)
+        """A channel for one call, with a time limit that grows with `size` in bytes. Errors become
+        Shoal's. A connection that does not answer is dropped, unless the broker has announced that
+        it accepts no messages for now."""
+        channel = await connection.channel(name)
         limit = asyncio.timeout(ANSWER_S + size / SLOWEST_BYTES_S)
         try:
             with translated(self.shown):
@@ -205,9 +210,9 @@ class AmqpLink:
         except StorageBusy:
             if not limit.expired():
                 raise
-            if wire.is_blocked:
+            if connection.is_blocked:
                 raise self._alarm() from None
-            wire.drop()
+            connection.drop()
             raise
 
     def _alarm(self) -> StorageBusy:
@@ -254,7 +259,8 @@ async def _send(channel: AbstractChannel, message: Message) -> None:
 
 
 def _give_back_late_ones(channel: AbstractChannel, tag: str) -> None:
-    """What was on its way to us when we had heard enough would be ours, and nobody would know."""
+    """Requeue messages that arrive after consuming was cancelled. Otherwise they would stay
+    assigned to this client, which does not know of them."""
 
     async def give_back(message: DeliveredMessage) -> None:
         await channel.basic_nack(message.delivery_tag or 0, requeue=True)
@@ -269,7 +275,8 @@ def _taken(message: DeliveredMessage, channel: AbstractChannel) -> Taken:
 
 
 def amqp_address(text: str, more_options: Collection[str] = ()) -> Address:
-    """Read the address of a broker. `more_options` are allowed beside `ca`. Raises ConfigError."""
+    """Read the address of a broker. It may have `more_options`, and with amqps:// also `ca`. Raises
+    ConfigError."""
     address = parse_address(text, TLS_PORT if text.startswith("amqps:") else DEFAULT_PORT)
     allowed = {*more_options, *(["ca"] if address.scheme == "amqps" else [])}
     unknown = sorted(set(address.options) - allowed)

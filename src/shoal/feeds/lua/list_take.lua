@@ -1,6 +1,6 @@
--- Hand out messages of a list: first those that somebody took and did not bring home, then the oldest.
--- KEYS: the list, and what is in somebody's hands: id and message in one, by the end of their time
--- ARGV: how many at most, milliseconds that the taker has, what the ids of new ones begin with
+-- Take messages from a list and hold them: first those whose hold has expired, then the oldest.
+-- KEYS: the list; zset of held messages, each with its id in front, by the end of the hold
+-- ARGV: limit, length of the hold in ms, prefix of new ids; returns {id and message, ...}
 local list, held = KEYS[1], KEYS[2]
 local most, hold_ms, token = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
 local time = redis.call('TIME')

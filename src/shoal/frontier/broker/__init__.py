@@ -1,1 +1,1 @@
-"""The frontier whose backlog a broker carries: Redis schedules, and holds a window of it."""
+"""The frontier that keeps most waiting tasks with a broker; Redis schedules, and keeps the next."""

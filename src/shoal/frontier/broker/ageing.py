@@ -1,6 +1,6 @@
-"""Blocks that a carrier is about to forget: SQS keeps messages for two weeks, and no longer.
+"""Renews blocks before the carrier deletes them: SQS keeps messages for two weeks at most.
 
-What is older than most of that time is fetched, and leaves again as a new block.
+Blocks older than most of that time are fetched, and their tasks are sent out again as new blocks.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import time
 from collections import Counter
 
 from shoal.drivers.redis.link import RedisLink
+from shoal.frontier.broker.block_mover import BlockMover
 from shoal.frontier.broker.blocks import lane_of_outside
-from shoal.frontier.broker.freight import Freight
 from shoal.frontier.redis.shard import Shard
 from shoal.frontier.redis.stats import all_outside
 
 OLD = 5 / 7
-"""Of the time for which a carrier keeps blocks: of two weeks, ten days."""
+"""The fraction of the carrier's keeping time after which blocks are renewed: ten days of two
+weeks."""
 LOOK_EVERY_S = 600.0
 DAY_S = 86400.0
 PAUSED = (
@@ -25,25 +26,26 @@ PAUSED = (
 )
 EXPIRED = "the broker keeps tasks for %.0f days: %d have been there for longer, and may be lost"
 MOST_AT_ONCE = 256
-"""Blocks of one lane that are renewed at a time."""
+"""How many blocks of one lane are renewed per look."""
 
 log = logging.getLogger("shoal")
 
 
 class Ageing:
-    """Looks from time to time for old blocks."""
+    """Looks for old blocks every `LOOK_EVERY_S`, and renews them."""
 
     def __init__(
-        self, link: RedisLink, shard: Shard, freight: Freight, kept_s: float | None
+        self, link: RedisLink, shard: Shard, mover: BlockMover, kept_s: float | None
     ) -> None:
         self._link = link
         self._shard = shard
-        self._freight = freight
+        self._mover = mover
         self._kept_s = kept_s
         self._next_at = 0.0
 
     async def look(self, crawl_id: str) -> None:
-        """Renew old blocks, if it is time to look for them."""
+        """Renew old blocks, if the next look is due. Does nothing if the carrier keeps blocks for
+        ever."""
         if self._kept_s is None or time.monotonic() < self._next_at:
             return
         self._next_at = time.monotonic() + LOOK_EVERY_S
@@ -57,10 +59,10 @@ class Ageing:
         if lost:
             log.warning(EXPIRED, self._kept_s / DAY_S, lost)
         for lane, count in old.items():
-            await self._freight.renew(lane, min(count, MOST_AT_ONCE))
+            await self._mover.renew(lane, min(count, MOST_AT_ONCE))
 
 
 def warn_of_pause(kept_s: float | None) -> None:
-    """A crawl is paused: say how long that may take, if the carrier forgets."""
+    """Log how long a crawl may stay paused, if the carrier does not keep blocks for ever."""
     if kept_s is not None:
         log.warning(PAUSED, kept_s / DAY_S, OLD * kept_s / DAY_S)

@@ -1,8 +1,9 @@
-"""Blocks as the scripts write them, and as carriers take them.
+"""Converts blocks between the form in the outbox and the form for carriers, and seals them.
 
-The head of a block says whose it is: a shared lane has blocks of many hosts, and one that nobody
-remembers must be known for what it is. It travels before the first entry, so that a block has as
-many entries as tasks. Behind it is the seal, if the crawl has a key: see papers.py.
+The head of a block names its crawl, host and priority: a shared lane has blocks of many hosts, and
+Redis may have lost the record of a block. On a carrier, the head stands before the first entry, so
+that a block has as many entries as tasks. If the crawl has a key, a seal follows the other words of
+the head: see carrier_record.py.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from shoal.frontier.broker.carrier import Block, host_lane, shared_lane
 from shoal.frontier.redis.stats import Outside
 
 SHARED_LANES = 64
-"""Of a crawl. Hosts with few blocks each are spread over them."""
+"""How many shared lanes a crawl has. Windows with few blocks are spread over them."""
 
 SEAL_BYTES = 16
 
@@ -26,7 +27,7 @@ _ENTRY = Struct(">I")
 
 
 class Head(NamedTuple):
-    """Whose a block is."""
+    """The crawl, host and priority of a block, and the kind of lane it is in."""
 
     crawl_id: str
     is_own: bool
@@ -34,7 +35,7 @@ class Head(NamedTuple):
     host: str
 
     def lane(self, crawl: str) -> str:
-        """The lane that it travels in."""
+        """The lane of the block."""
         return lane_of(crawl, self.host, self.priority, is_own=self.is_own)
 
     @property
@@ -43,8 +44,8 @@ class Head(NamedTuple):
         return f"{self.crawl_id} {int(self.is_own)} {self.priority} {self.host}"
 
 
-class Travelling(NamedTuple):
-    """A block that has come back, taken apart."""
+class ReturnedBlock(NamedTuple):
+    """A block that came back, with its head and seal separated from the entries."""
 
     id: bytes
     head: Head
@@ -52,11 +53,11 @@ class Travelling(NamedTuple):
     seal: bytes = b""
 
     def is_sealed_by(self, key: bytes) -> bool:
-        """Whether the crawl that has this key has sent it. Without a key nobody can tell."""
+        """Whether the crawl with this key has sent the block. Always true if the key is empty."""
         return not key or hmac.compare_digest(self.seal, _seal(key, self._packed()))
 
     def _packed(self) -> bytes:
-        """As it was in the outbox."""
+        """The bytes that were in the outbox."""
         head = self.head.text.encode()
         parts = [self.id, _HEAD.pack(len(head)), head]
         for entry in self.entries:
@@ -65,24 +66,24 @@ class Travelling(NamedTuple):
 
 
 def lane_of(crawl: str, host: str, priority: int, *, is_own: bool) -> str:
-    """The lane for blocks of a host and priority: its own, or one that it shares."""
+    """The lane for blocks of a host and priority: its own, or a shared one."""
     if is_own:
         return host_lane(crawl, host, priority)
     return shared_lane(crawl, crc32(f"{priority}:{host}".encode()) % SHARED_LANES)
 
 
 def lane_of_outside(crawl: str, block: Outside) -> str:
-    """The lane that a block is in."""
+    """The lane that holds a block, from its record in Redis."""
     return lane_of(crawl, block.host, block.priority, is_own=bool(block.is_own))
 
 
 def shared_lanes(crawl: str) -> set[str]:
-    """All that hosts of a crawl share."""
+    """All shared lanes of a crawl."""
     return {shared_lane(crawl, number) for number in range(SHARED_LANES)}
 
 
 def from_outbox(crawl: str, packed: bytes, key: bytes = b"") -> Block:
-    """A block as carried.lua has written it, sealed if there is a key."""
+    """Convert a block that carried.lua has written. Seals it if there is a key."""
     start = _ID_BYTES + _HEAD.size
     end = start + _HEAD.unpack_from(packed, _ID_BYTES)[0]
     head, entries = packed[start:end], list[bytes]()
@@ -98,8 +99,9 @@ def from_outbox(crawl: str, packed: bytes, key: bytes = b"") -> Block:
     return Block(id_of(packed), lane, entries)
 
 
-def travelling(block: Block) -> Travelling | None:
-    """A block that has come back. None if it is none of ours: others can write to a broker, too."""
+def read_block(block: Block) -> ReturnedBlock | None:
+    """Take apart a block that came back. None if Shoal has not written it: others may write to
+    the broker as well."""
     try:
         first = block.entries[0]
         end = _HEAD.size + _HEAD.unpack_from(first)[0]
@@ -109,7 +111,7 @@ def travelling(block: Block) -> Travelling | None:
     entries = [first[end:], *block.entries[1:]]
     if min(map(len, entries)) <= _ID_BYTES:
         return None
-    return Travelling(block.id.to_bytes(_ID_BYTES), head, entries, seal)
+    return ReturnedBlock(block.id.to_bytes(_ID_BYTES), head, entries, seal)
 
 
 def id_of(packed: bytes) -> int:
@@ -123,5 +125,5 @@ def _read_head(text: bytes) -> tuple[Head, bytes]:
 
 
 def _seal(key: bytes, packed: bytes) -> bytes:
-    """Of all that there is of a block: its id, its head, and its entries."""
+    """The seal of a block in its outbox form. It covers the id, the head and the entries."""
     return hmac.digest(key, packed, "sha256")[:SEAL_BYTES]

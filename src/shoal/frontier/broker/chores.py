@@ -1,7 +1,8 @@
-"""What has to be done for a crawl whose tasks travel, in every process that works on it.
+"""Runs the chores of a crawl with a carrier, in every process that works on it: publishing blocks,
+refilling windows, acknowledging, renewing old blocks, looking for missing ones.
 
-One task does all that concerns the carrier. Who asks for work waits for it for a moment at most:
-a broker that is slow or away must not hold up what is here.
+They run in the background. A request for work waits for them for a moment at most: a broker that is
+slow or away must not hold up the tasks in Redis.
 """
 
 from __future__ import annotations
@@ -13,54 +14,54 @@ from contextlib import suppress
 
 from shoal.errors import ConfigError, ShoalError, StorageBusy, UnknownCrawl
 from shoal.frontier.broker.ageing import Ageing
-from shoal.frontier.broker.freight import Freight
-from shoal.frontier.broker.lows import Lows
-from shoal.frontier.broker.missing import Search
+from shoal.frontier.broker.backlog import Backlog
+from shoal.frontier.broker.block_mover import BlockMover
+from shoal.frontier.broker.missing import MissingSearch
 from shoal.frontier.values import CrawlState
 
 EVERY_S = 0.1
-"""So often somebody looks whether there is something to do."""
+"""The pause between two rounds of chores."""
 AWAY_S = 0.5
-"""So long after the broker did not answer."""
+"""The pause after a round in which the broker did not answer."""
 MOST_OUTBOX = 5_000
-"""Blocks, some 25 MB, that wait for a broker that is away. Then no work is handed out: pages would
-only bring more of them."""
+"""Blocks, some 25 MB. If this many wait for a broker that is away, no work is leased: more pages
+would only add more blocks."""
 END_S = 5.0
-"""So long a call that is under way is waited for in the end."""
+"""How long `stop` waits for calls that are under way."""
 FILL_S = 0.5
-"""So long those who ask for work wait for blocks."""
+"""How long a request for work waits for blocks."""
 CLEARS_S = 30.0
-"""So long a crawl that is over waits for a broker that is away, to leave no queues there: long
-enough for one that is restarted."""
+"""How long a finished crawl waits for a broker that is away, to delete its queues there. A broker
+that is restarted is back by then."""
 KEPT = "the broker keeps what it has of the crawl for now: %s"
 LEFT = (
     "the broker keeps queues of the crawl, with nothing in them that is needed: %s; the same"
     " command again deletes them"
 )
 PUBLISH_S = 0.1
-"""So long blocks that leave are waited for, before others are fetched: often the same are wanted,
-and then they come at once."""
+"""How long a round waits for publishing before it fetches: often the blocks just published are the
+ones that are needed, and then this round can fetch them."""
 
 log = logging.getLogger("shoal")
 
 
 class Chores:
-    """The chores of one crawl."""
+    """Runs the chores of one crawl."""
 
     def __init__(
         self,
-        freight: Freight,
-        search: Search,
+        mover: BlockMover,
+        search: MissingSearch,
         ageing: Ageing,
         publish_s: float = PUBLISH_S,
         clears_s: float = CLEARS_S,
     ) -> None:
         self._publish_s, self._clears_s = publish_s, clears_s
-        self.freight = freight
+        self.mover = mover
         self._search = search
         self._ageing = ageing
         self.came = 0
-        """Blocks that have come in."""
+        """How many blocks have come back so far."""
         self._task: asyncio.Task[None] | None = None
         self._publishing: asyncio.Task[None] | None = None
         self._asked: list[asyncio.Future[None]] = []
@@ -73,18 +74,19 @@ class Chores:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether so much waits for a broker that is away that nobody should bring more."""
-        return self.is_away and self.freight.outbox >= MOST_OUTBOX
+        """Whether the broker is away and so many blocks wait for it that none should be added."""
+        return self.is_away and self.mover.outbox >= MOST_OUTBOX
 
     def begin(self) -> None:
-        """From now on they are done. Raises what has made that impossible."""
+        """Start the chores, unless they run. Raises the error that has ended them, if any."""
         if self._failure is not None:
             raise self._failure
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="carrying")
 
     async def fill(self, more: int, within_s: float = FILL_S) -> None:
-        """Have empty windows filled, and so many tasks more, unless that takes long."""
+        """Ask for a round of chores, in which empty windows get `more` tasks beyond those that fill
+        them, and wait up to `within_s` for its end. Returns at once if the broker is away."""
         if self.is_away:
             return
         asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -95,14 +97,13 @@ class Chores:
             async with asyncio.timeout(within_s):
                 await asked
 
-    def stir(self) -> None:
-        """There is something to do."""
+    def wake(self) -> None:
+        """Begin the next round of chores now."""
         self._wake.set()
 
     async def end(self) -> None:
-        """They are done no longer. Of a crawl that is over, all that the broker has is cleared up:
-        that takes as long as the last blocks need to be safe. Also where there was nothing to do:
-        somebody may have left queues behind."""
+        """Stop the chores. If the crawl is over, delete its queues, once the last blocks are
+        acknowledged. This is done even if no chores ran: another process may have left queues."""
         await self.stop()
         give_up_at = time.monotonic() + self._clears_s
         while (error := await self._wound_up()) is not None:
@@ -114,8 +115,8 @@ class Chores:
             await asyncio.sleep(AWAY_S)
 
     async def stop(self) -> None:
-        """They are done no longer, and what is with the broker stays there. What is under way is
-        waited for: a call that is broken off takes its connection with it."""
+        """Stop the chores. What the broker has stays there. Waits up to `END_S` for calls that are
+        under way, because cancelling a call ends its connection."""
         if self._task is None:
             return
         self._is_ending = True
@@ -128,7 +129,7 @@ class Chores:
         self._task, self._publishing, self._is_ending = None, None, False
 
     async def _wound_up(self) -> ShoalError | None:
-        """Clear up, if the crawl is over. Returns what has made that impossible."""
+        """Clear up, if the crawl is over. Returns the error if that fails."""
         try:
             await self._wind_up()
         except (StorageBusy, UnknownCrawl, ConfigError) as error:
@@ -136,16 +137,16 @@ class Chores:
         return None
 
     async def _wind_up(self) -> None:
-        lows = await self.freight.lows()
-        while _is_over(lows) and (due_s := self.freight.receipts.due_in_s) is not None:
+        backlog = await self.mover.backlog()
+        while _is_over(backlog) and (due_s := self.mover.receipts.due_in_s) is not None:
             self._is_over = True
             await asyncio.sleep(due_s)
-            lows = await self.freight.lows()
-            await self.freight.acknowledge(lows)
-        self._is_over = _is_over(lows)
+            backlog = await self.mover.backlog()
+            await self.mover.acknowledge(backlog)
+        self._is_over = _is_over(backlog)
         if self._is_over:
-            await self.freight.clear_up(lows.crawl_id)
-        await self.freight.note_requests(lows.crawl_id)
+            await self.mover.clear_up(backlog.crawl_id)
+        await self.mover.note_requests(backlog.crawl_id)
 
     async def _run(self) -> None:
         while self._failure is None and not self._is_ending:
@@ -170,37 +171,37 @@ class Chores:
                     await self._wake.wait()
 
     async def _round(self, more: int) -> None:
-        lows = await self.freight.lows(more)
-        if lows.state is CrawlState.CANCELLED:
+        backlog = await self.mover.backlog(more)
+        if backlog.state is CrawlState.CANCELLED:
             return
-        await self._publish(lows)
+        await self._publish(backlog)
         try:
-            await self._fetch(lows)
+            await self._fetch(backlog)
         except StorageBusy:
-            self._see_published()  # Where nothing comes, more may leave all the same.
+            self._see_published()  # Publishing may work even if fetching does not.
             raise
         if self._see_published():
             self._note_back()
 
-    async def _fetch(self, lows: Lows) -> None:
-        self.came += await self.freight.refill(lows)
-        await self.freight.acknowledge(lows)
-        await self._search.look(lows)
-        await self._ageing.look(lows.crawl_id)
-        await self.freight.note_requests(lows.crawl_id)
+    async def _fetch(self, backlog: Backlog) -> None:
+        self.came += await self.mover.refill(backlog)
+        await self.mover.acknowledge(backlog)
+        await self._search.look(backlog)
+        await self._ageing.look(backlog.crawl_id)
+        await self.mover.note_requests(backlog.crawl_id)
 
-    async def _publish(self, lows: Lows) -> None:
-        """Begin to empty the outbox. What is wanted here does not wait for long: where queues have
-        to be made, it takes seconds. Who is about to end begins nothing: nobody would see its end.
-        """
-        if lows.outbox and self._publishing is None and not self._is_ending:
-            self._publishing = asyncio.create_task(self.freight.publish(lows.crawl_id))
+    async def _publish(self, backlog: Backlog) -> None:
+        """Begin to publish the outbox, and wait for that up to `publish_s`: if queues have to be
+        created, it takes seconds, and fetching must not wait. Begins nothing while the chores are
+        ending, as nobody would wait for it."""
+        if backlog.outbox and self._publishing is None and not self._is_ending:
+            self._publishing = asyncio.create_task(self.mover.publish(backlog.crawl_id))
             self._publishing.add_done_callback(lambda _: self._wake.set())
             await asyncio.wait([self._publishing], timeout=self._publish_s)
 
     def _see_published(self) -> bool:
-        """Whether the broker takes blocks, or none is to be published: then it is there. False: it
-        is being seen. Raises what made that impossible."""
+        """Whether the last publishing has succeeded, or there was none. False: it still runs.
+        Raises its error."""
         if self._publishing is not None:
             if not self._publishing.done():
                 return False
@@ -219,7 +220,7 @@ class Chores:
         self.is_away = False
 
 
-def _is_over(lows: Lows) -> bool:
-    """Whether nothing of the crawl is outside, nor will be. What is still in the outbox are copies
-    of blocks that have come in."""
-    return lows.state.over and not lows.outside
+def _is_over(backlog: Backlog) -> bool:
+    """Whether the crawl has ended and no block is outside. Blocks that are still in the outbox are
+    copies of those that have come back."""
+    return backlog.state.over and not backlog.outside

@@ -1,4 +1,4 @@
-"""Blocks as bytes: what every carrier keeps, whoever it is.
+"""Encodes blocks as bytes, the same for every carrier:
 
 S1 | id, 8 bytes | zlib of the entries, as msgpack
 """
@@ -15,25 +15,25 @@ from shoal.frontier.broker.carrier import MAX_ENTRIES, Block
 _HEAD = struct.Struct(">2sQ")
 _MAGIC = b"S1"
 _LEVEL = 3
-"""Of zlib's nine. Tasks are alike, so that more effort makes them hardly smaller."""
+"""The level of zlib. Tasks resemble each other, so higher levels save hardly any more."""
 _FRAMING = 16
-"""More than the bytes that msgpack needs for an entry, or for the list of them."""
+"""An upper bound for the bytes that msgpack adds to an entry, and to the list of entries."""
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(list[bytes]).decode
 
 
 class NoBlock(ValueError):
-    """A message that is none of ours. The text says why."""
+    """The message is not a block. The text says why."""
 
 
 def encode(block: Block) -> bytes:
-    """The block, without its lane: that is where it is put."""
+    """Encode a block. Its lane is not part of it: that is the queue it is put in."""
     return _HEAD.pack(_MAGIC, block.id) + zlib.compress(_pack(block.entries), _LEVEL)
 
 
 def decode(data: bytes, lane: str, most_bytes: int) -> Block:
-    """The block that these bytes are, whose entries have at most so many bytes. Raises NoBlock."""
+    """Decode a block whose entries have at most `most_bytes` in all. Raises NoBlock."""
     try:
         magic, number = _HEAD.unpack_from(data)
         if magic != _MAGIC:

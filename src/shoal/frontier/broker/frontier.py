@@ -1,7 +1,8 @@
-"""The frontier whose backlog a carrier keeps. It is the Redis frontier, with a window.
+"""The frontier with a carrier: the Redis frontier, with only a window of each queue in Redis.
 
-What is next is in Redis, and handed out as ever. What is not leaves in blocks and comes back when a
-window is low: see freight.py, and lua/carried.lua of the Redis frontier.
+The next tasks of each host and priority are in Redis and are leased as usual. The others are sent
+out in blocks and come back when a window is low: see block_mover.py, and lua/carried.lua of the
+Redis frontier.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from msgspec.structs import replace
 from shoal.config import Rules
 from shoal.errors import ConfigError, StorageBusy, UnknownCrawl
 from shoal.frontier.broker.ageing import Ageing, warn_of_pause
-from shoal.frontier.broker.bill import Bill
+from shoal.frontier.broker.block_mover import BlockMover
 from shoal.frontier.broker.carrier import Carrier, shared_lane
+from shoal.frontier.broker.carrier_record import CarrierRecord
 from shoal.frontier.broker.chores import CLEARS_S, FILL_S, LEFT, MOST_OUTBOX, PUBLISH_S, Chores
-from shoal.frontier.broker.freight import Freight
-from shoal.frontier.broker.missing import LATE_S, Search
-from shoal.frontier.broker.papers import Papers
+from shoal.frontier.broker.missing import LATE_S, MissingSearch
 from shoal.frontier.broker.receipts import ACK_AFTER_S, Receipts
 from shoal.frontier.broker.repair import Repair
+from shoal.frontier.broker.request_counter import RequestCounter
 from shoal.frontier.port import Capabilities, Ended
 from shoal.frontier.redis.frontier import RedisFrontier
 from shoal.frontier.redis.shard import Clock
-from shoal.frontier.redis.windows import DRY, Travel, Window
+from shoal.frontier.redis.windows import DRY, CarrierSetup, Window
 from shoal.frontier.values import (
     Added,
     Ask,
@@ -48,7 +49,7 @@ from shoal.frontier.values import (
 )
 
 OUTSIDE_OR_DONE = "waits with the carrier, or is done"
-"""What is known of a task that was seen and is not here, while blocks of its host are outside."""
+"""The state of a task that was seen and is not in Redis, while blocks of its host are outside."""
 
 AT_WORK = (
     "somebody may be at work on crawl '{0}': shoal pause {0}, and wait until nothing is in hand"
@@ -59,8 +60,7 @@ UNREADABLE = "the results are a stream, and cannot say which pages are done"
 FULL = "too many blocks of crawl '{}' wait for the broker"
 
 PUBLISHED_FROM = 32
-"""Blocks in the outbox: then those who bring work publish them themselves."""
-
+"""If the outbox has this many blocks, a process that adds tasks publishes them itself."""
 
 LOOK_EVERY_S = 0.02
 
@@ -68,7 +68,7 @@ log = logging.getLogger("shoal")
 
 
 class Waits(NamedTuple):
-    """How long is waited before something is believed. Tests are shorter-lived."""
+    """The waits of a frontier with a carrier. Tests use shorter ones."""
 
     ack_s: float = ACK_AFTER_S
     late_s: float = LATE_S
@@ -76,14 +76,14 @@ class Waits(NamedTuple):
     publish_s: float = PUBLISH_S
     clears_s: float = CLEARS_S
     enough: float = 0.5
-    """A grant that has so much of what was asked for does not wait for the rest."""
+    """The fraction of the leases asked for with which a grant does not wait for the rest."""
 
 
 PATIENT = Waits()
 
 
 class CarriedFrontier(RedisFrontier):
-    """Redis schedules; a carrier has what is not next."""
+    """The frontier port on Redis, with a carrier that keeps all but the next tasks."""
 
     def __init__(
         self,
@@ -95,12 +95,13 @@ class CarriedFrontier(RedisFrontier):
         *,
         has_moved: bool = False,
     ) -> None:
-        """`has_moved`: see papers.py."""
-        super().__init__(state, clock, Travel(window, carrier.name))
+        """`has_moved`: another carrier that the crawl's record names is the former address of this
+        one."""
+        super().__init__(state, clock, CarrierSetup(window, carrier.name))
         self._carrier = carrier
         self._has_moved = has_moved
         self._waits = waits
-        self._bill = Bill(self._link, carrier)
+        self._request_counter = RequestCounter(self._link, carrier)
         self._chores: dict[str, Chores] = {}
 
     @property
@@ -109,28 +110,29 @@ class CarriedFrontier(RedisFrontier):
 
     async def check(self) -> None:
         await super().check()
-        await self._carrier.count(shared_lane("", 0))  # Of no crawl: who is let in is told 0.
+        # A lane that does not exist: without access this raises, otherwise it returns 0.
+        await self._carrier.count(shared_lane("", 0))
 
     # Bringing work
 
     async def start(self, crawl: str, rules: Rules, *, again: bool = True) -> Stats:
-        await self._papers_of(crawl)
+        await self._carrier_record_of(crawl)
         stats = await super().start(crawl, rules, again=again)
-        await self._papers_of(crawl)  # Another may have made it this moment.
+        await self._carrier_record_of(crawl)  # Another process may just have created the crawl.
         return stats
 
     async def add(self, crawl: str, entries: Sequence[Entry]) -> Added:
         """Raises StorageBusy, before anything is added, if too much waits for the broker."""
-        freight = (await self._chores_of(crawl)).freight
-        if freight.outbox >= MOST_OUTBOX:
-            await freight.publish((await freight.lows()).crawl_id)
-            if (await freight.lows()).outbox >= MOST_OUTBOX:
+        mover = (await self._chores_of(crawl)).mover
+        if mover.outbox >= MOST_OUTBOX:
+            await mover.publish((await mover.backlog()).crawl_id)
+            if (await mover.backlog()).outbox >= MOST_OUTBOX:
                 raise StorageBusy(FULL.format(crawl))
         added = await super().add(crawl, entries)
-        lows = await freight.lows()
-        if lows.outbox >= PUBLISHED_FROM:
-            with suppress(StorageBusy):  # They are added all the same, and others publish them.
-                await freight.publish(lows.crawl_id)
+        backlog = await mover.backlog()
+        if backlog.outbox >= PUBLISHED_FROM:
+            with suppress(StorageBusy):  # They are added all the same; workers publish them later.
+                await mover.publish(backlog.crawl_id)
         return added
 
     # Working
@@ -151,19 +153,20 @@ class CarriedFrontier(RedisFrontier):
         return stale, await self._filled(crawl, ask, grant, came)
 
     async def _filled(self, crawl: str, ask: Ask, grant: Grant, came: int) -> Grant:
-        """The grant, and what blocks that are outside add to it; `came` is how many had come before
-        it was asked for. What has to be sent at once does not wait for them."""
+        """Wait a moment for blocks from outside if the grant has too few leases, and add leases
+        from them. `came` is how many blocks had come back before the grant was asked for. A grant
+        with leases that must be sent at once does not wait."""
         chores = self._chores[crawl]
         give_up_at = time.monotonic() + self._waits.fill_s
         dry = grant.shares.pop(DRY, 0)
         enough = ask.room * self._waits.enough
         while dry and _may_want_more(ask, grant) and time.monotonic() < give_up_at:
             if len(grant.leases) >= enough:
-                chores.stir()
+                chores.wake()
                 break
             await chores.fill(ask.room - len(grant.leases), self._waits.fill_s)
             if chores.came == came and await self._dry_hosts(crawl) >= dry:
-                # Another process may have fetched them this moment.
+                # No block came. Another process may just have fetched them, so look once more.
                 if grant.leases or chores.is_away:
                     break
                 await asyncio.sleep(LOOK_EVERY_S)
@@ -180,39 +183,39 @@ class CarriedFrontier(RedisFrontier):
     # Looking after a crawl
 
     async def control(self, crawl: str, action: Control) -> CrawlState:
-        await self._papers_of(crawl)
+        await self._carrier_record_of(crawl)
         state = await super().control(crawl, action)
         if state is CrawlState.PAUSED:
             warn_of_pause(self._carrier.kept_s)
         if state is CrawlState.CANCELLED:
-            freight = (await self._chores_of(crawl)).freight
-            lanes = await freight.lanes((await freight.lows()).crawl_id)
+            mover = (await self._chores_of(crawl)).mover
+            lanes = await mover.lanes((await mover.backlog()).crawl_id)
             try:
-                await freight.drop(lanes)
+                await mover.drop(lanes)
             except StorageBusy as error:  # It is cancelled all the same.
                 log.warning(LEFT, error)
         return state
 
     async def forget(self, crawl: str) -> None:
         chores = await self._chores_of(crawl)
-        freight = chores.freight
+        mover = chores.mover
         try:
-            lanes = await freight.lanes((await freight.lows()).crawl_id)
+            lanes = await mover.lanes((await mover.backlog()).crawl_id)
         except UnknownCrawl:
             return
         await chores.stop()
         await super().forget(crawl)
         del self._chores[crawl]
-        # Last of all: nobody publishes for a crawl that is gone.
-        await freight.drop(lanes)
+        # Last, because nobody publishes for a crawl that is gone.
+        await mover.drop(lanes)
 
     async def repair(self, crawl: str, ended: Ended | None) -> Repaired:
-        freight = (await self._chores_of(crawl)).freight
+        mover = (await self._chores_of(crawl)).mover
         stats = await self.stats(crawl)
         if stats.state is CrawlState.RUNNING or stats.leased:
             raise ConfigError(AT_WORK.format(crawl))
         shard = (await self._crawl(crawl)).home
-        repair = Repair(self._link, shard, self._carrier, freight)
+        repair = Repair(self._link, shard, self._carrier, mover)
         lost = await repair.write_off(self._waits.ack_s)
         why_not = IN_BLOOM if stats.bloom else UNREADABLE if ended is None else ""
         if not lost or why_not or ended is None:
@@ -253,26 +256,28 @@ class CarriedFrontier(RedisFrontier):
         if crawl not in self._chores:
             shard = (await self._crawl(crawl)).home
             receipts = Receipts(self._waits.ack_s)
-            papers = await self._papers_of(crawl)
-            freight = Freight(self._link, shard, self._carrier, papers, receipts, self._bill)
-            search = Search(self._link, shard, self._carrier, self._waits.late_s)
-            ageing = Ageing(self._link, shard, freight, self._carrier.kept_s)
+            record = await self._carrier_record_of(crawl)
+            mover = BlockMover(
+                self._link, shard, self._carrier, record, receipts, self._request_counter
+            )
+            search = MissingSearch(self._link, shard, self._carrier, self._waits.late_s)
+            ageing = Ageing(self._link, shard, mover, self._carrier.kept_s)
             waits = self._waits
-            self._chores[crawl] = Chores(freight, search, ageing, waits.publish_s, waits.clears_s)
+            self._chores[crawl] = Chores(mover, search, ageing, waits.publish_s, waits.clears_s)
         return self._chores[crawl]
 
-    async def _papers_of(self, crawl: str) -> Papers:
-        """They have been read, if there is such a crawl. Raises ConfigError if its tasks are with
-        another carrier."""
+    async def _carrier_record_of(self, crawl: str) -> CarrierRecord:
+        """The crawl's carrier record, which is read if there is such a crawl. Raises ConfigError if
+        its tasks are with another carrier."""
         shard = (await self._crawl(crawl)).home
-        papers = Papers(self._link, shard, self._carrier, has_moved=self._has_moved)
+        record = CarrierRecord(self._link, shard, self._carrier, has_moved=self._has_moved)
         with suppress(UnknownCrawl):
-            await papers.read()
-        return papers
+            await record.read()
+        return record
 
 
 def _asked(ask: Ask, chores: Chores) -> Ask:
-    """What is asked for, and nothing while too much waits for the broker."""
+    """The request as it is, or with room for nothing while too much waits for the broker."""
     return replace(ask, room=0) if chores.is_stuck else ask
 
 
@@ -283,7 +288,7 @@ def _may_want_more(ask: Ask, grant: Grant) -> bool:
 
 
 def _rest(ask: Ask, grant: Grant) -> Ask:
-    """What is still asked for."""
+    """The request for what the grant does not have yet."""
     return replace(
         ask,
         room=ask.room - len(grant.leases),
@@ -293,7 +298,7 @@ def _rest(ask: Ask, grant: Grant) -> Ask:
 
 
 def _with_granted(holdings: dict[str, Holding], grant: Grant) -> dict[str, Holding]:
-    """What a worker has of the hosts that it shares, with all that it was granted just now."""
+    """What a worker holds of the hosts that it shares, including what the grant adds."""
     more = Counter(lease.task.site for lease in grant.leases if lease.shared)
     none = Holding(in_flight=0, unsent=0)
     had = {site: holdings.get(site, none) for site in {**holdings, **grant.shares}}

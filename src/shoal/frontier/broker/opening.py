@@ -1,4 +1,4 @@
-"""Opening a frontier whose tasks travel: the carrier that its address names, and its window."""
+"""Opens a frontier with a carrier: reads which carrier its address names, and the window sizes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from shoal.frontier.redis.windows import Window
 
 
 def open_carried(place: Place, sizes: Sizes) -> Frontier:
-    """The frontier at a place of which some tasks travel. Nothing is touched before the first
-    call."""
+    """The frontier at a place that has a carrier. Connects only with the first call."""
     carrier = open_carrier(place.address)
     window = window_of(sizes, carrier)
     return CarriedFrontier(place.state, carrier, window, has_moved=sizes.has_moved)
 
 
 def window_of(sizes: Sizes, carrier: Carrier) -> Window:
-    """What an address says, and else the defaults, as far as the carrier can take it."""
+    """The window sizes from an address, or the defaults, within the carrier's size of blocks."""
     window = Window()
     if sizes.window is not None:
         window = replace(window, paced=sizes.window, fast=sizes.window)

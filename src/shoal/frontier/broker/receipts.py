@@ -1,8 +1,8 @@
-"""Blocks that have come in, and are not acknowledged yet.
+"""Keeps the receipts of blocks that were admitted and are not acknowledged yet.
 
-A server that is set back loses its last second. Were a block acknowledged at once, it would be gone
-from both. So it is kept for longer than that, and acknowledged only if the server has not been
-restarted meanwhile; if it was, the block is brought in once more.
+A Redis server that is restarted may lose its last second. A block that was acknowledged in that
+second would be lost by both Redis and the carrier. So a block is acknowledged only some seconds
+later, and only if the server was not restarted meanwhile. If it was, the block is admitted again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from shoal.frontier.broker.carrier import Delivery
 
 ACK_AFTER_S = 5.0
-"""Redis writes its file once a second, and may be late by one more."""
+"""Redis syncs its file once a second, which may take another second or more."""
 
 
 class _Kept(NamedTuple):
@@ -25,7 +25,7 @@ class _Kept(NamedTuple):
 
 
 class Receipts:
-    """In the order in which they came."""
+    """Receipts in the order in which they are due."""
 
     def __init__(
         self, ack_after_s: float = ACK_AFTER_S, clock: Callable[[], float] = time.monotonic
@@ -38,24 +38,28 @@ class Receipts:
         return len(self._kept)
 
     def keep(self, life: str, deliveries: Sequence[Delivery]) -> None:
-        """Blocks were brought in, in this life of the server."""
+        """Add blocks that were admitted in this life of the server."""
         due = self._clock() + self._after_s
         self._kept.extend(_Kept(due, life, delivery) for delivery in deliveries)
 
     @property
     def due_in_s(self) -> float | None:
-        """When the first is due. None if there is none."""
+        """In how many seconds the first is due. None if there are none."""
         return max(self._kept[0].due - self._clock(), 0.0) if self._kept else None
 
     @property
     def now(self) -> float:
-        """The moment, for `take_due`."""
+        """The current time by this clock, for `take_due`."""
         return self._clock()
 
     def take_due(self, life: str, at: float) -> tuple[list[Delivery], list[Delivery]]:
-        """Those that were due when the server was last asked, at this moment or later: what can be
-        acknowledged, and what is of an earlier life. What has become due since may be lost: the
-        server may have been restarted meanwhile."""
+        """Remove and return the deliveries that were due at `at`: those that can be acknowledged,
+        and those that must be admitted again.
+
+        At `at` or later the server answered that it is in this `life`. What was admitted in another
+        life may be lost. What became due after `at` stays: the server may have been restarted since
+        that answer.
+        """
         safe, unsafe = list[Delivery](), list[Delivery]()
         while self._kept and self._kept[0].due <= at:
             kept = self._kept.popleft()
@@ -63,5 +67,5 @@ class Receipts:
         return safe, unsafe
 
     def put_back(self, life: str, deliveries: Sequence[Delivery]) -> None:
-        """These could not be acknowledged: they are due at once."""
+        """Put back deliveries that could not be acknowledged. They are due at once."""
         self._kept.extendleft(_Kept(0.0, life, delivery) for delivery in reversed(deliveries))

@@ -1,9 +1,9 @@
-"""Repairing a crawl whose blocks are lost: somebody has purged a queue, or deleted it.
+"""Repairs a crawl whose blocks are lost because somebody has purged or deleted a queue.
 
-Which tasks were in a lost block nobody knows any more. So they are written off, as dropped; and
-that they were seen is forgotten, as it is of the pages that led to others: so they are found again
-when the seeds are brought again. What is here or with the carrier stays known, and so do pages that
-are done and led nowhere: these are not fetched twice.
+Nobody knows which tasks were in a lost block. So they are written off as dropped, and most
+fingerprints are removed from the seen set, including those of pages that led to others. When the
+seeds are added again, the lost tasks are found again. The fingerprints of tasks in Redis stay, and
+so do those of finished pages that led nowhere: these are not fetched twice.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 
 from shoal.drivers.redis.link import RedisLink
 from shoal.errors import StorageBusy
+from shoal.frontier.broker.block_mover import BlockMover
 from shoal.frontier.broker.blocks import lane_of_outside
 from shoal.frontier.broker.carrier import Carrier
-from shoal.frontier.broker.freight import Freight
 from shoal.frontier.port import Ended
 from shoal.frontier.redis.kept import kept_fingerprints, seen_fingerprints
 from shoal.frontier.redis.shard import Shard
@@ -25,21 +25,23 @@ from shoal.frontier.redis.stats import all_outside
 LOST_AT_ONCE = 500
 UNSEEN_AT_ONCE = 1000
 OUTBOX_TRIES, OUTBOX_PAUSE_S = 60, 0.5
-"""A worker needs seconds to publish to queues that are new."""
+"""How often and at which interval to look whether the outbox is empty: publishing to new queues
+takes a worker seconds."""
 
 
 class Repair:
-    """Of one crawl, on which nobody works."""
+    """Repairs one crawl, while no worker works on it."""
 
-    def __init__(self, link: RedisLink, shard: Shard, carrier: Carrier, freight: Freight) -> None:
+    def __init__(self, link: RedisLink, shard: Shard, carrier: Carrier, mover: BlockMover) -> None:
         self._link = link
         self._shard = shard
         self._carrier = carrier
-        self._freight = freight
+        self._mover = mover
 
     async def write_off(self, settles_s: float) -> int:
-        """Write off the blocks of lanes that are empty, now and a moment later: what somebody has
-        just fetched is neither there nor here. Returns how many tasks they had."""
+        """Write off the blocks of lanes that are empty both now and `settles_s` later. After a
+        single look, blocks that somebody has just fetched and not admitted yet would seem lost.
+        Returns how many tasks were written off."""
         await self._empty_outbox()
         prefix = await self._shard.prefix()
         missing = await self._in_empty_lanes(prefix)
@@ -53,12 +55,12 @@ class Repair:
         return lost
 
     async def _empty_outbox(self) -> None:
-        """Publish what is still to be, or wait until a worker has: only one does at a time."""
+        """Publish the outbox, or wait until a worker has: only one process publishes at a time."""
         for _ in range(OUTBOX_TRIES):
-            lows = await self._freight.lows()
-            if not lows.outbox:
+            backlog = await self._mover.backlog()
+            if not backlog.outbox:
                 return
-            await self._freight.publish(lows.crawl_id)
+            await self._mover.publish(backlog.crawl_id)
             await asyncio.sleep(OUTBOX_PAUSE_S)
         raise StorageBusy("somebody else is publishing blocks of this crawl: try again")
 
@@ -70,8 +72,8 @@ class Repair:
         return {each for lane, ids in by_lane.items() if not counts[lane] for each in ids}
 
     async def forget_seen(self, ended: Ended) -> int:
-        """Forget all fingerprints but those of what is here, and of pages that have ended and led
-        nowhere. Returns how many were forgotten."""
+        """Remove all fingerprints from the seen set, except those of tasks in Redis and those for
+        which `ended` says that their page led nowhere. Returns how many were removed."""
         kept, forgotten = await kept_fingerprints(self._link, await self._shard.prefix()), 0
         _, keys = await self._shard.run("unsee")
         for key in keys:
@@ -80,7 +82,7 @@ class Repair:
                 stay = await ended(unknown) if unknown else ()
                 for some in _cut([each for each in unknown if each not in stay], UNSEEN_AT_ONCE):
                     forgotten += (await self._shard.run("unsee", *some))[0]
-        # What workers remember of links that they have seen is void as well.
+        # Workers remember links that they have seen. This makes them forget those.
         await self._shard.note_new_server()
         return forgotten
 

@@ -41,7 +41,7 @@ from shoal.frontier.redis.rules import has_lanes
 from shoal.frontier.redis.shard import Clock, Shard
 from shoal.frontier.redis.stats import ahead_of, host_of, note_failures, waiting_of
 from shoal.frontier.redis.traps import traps_of
-from shoal.frontier.redis.windows import Travel
+from shoal.frontier.redis.windows import CarrierSetup
 from shoal.frontier.values import (
     ALL_DEAD,
     WORKER_SILENT_S,
@@ -91,13 +91,13 @@ class RedisFrontier(Frontier):
     """The frontier port on Redis, for any number of machines."""
 
     def __init__(
-        self, address: str, clock: Clock | None = None, travel: Travel | None = None
+        self, address: str, clock: Clock | None = None, carrier_setup: CarrierSetup | None = None
     ) -> None:
-        """`clock` replaces the server's, for tests. `travel` is for clients with a carrier: see
-        windows.py."""
+        """`clock` replaces the server's, for tests. `carrier_setup` is for clients with a carrier:
+        see windows.py."""
         self._link = RedisLink(redis_address(address))
         self._clock = clock
-        self._travel = travel
+        self._carrier_setup = carrier_setup
         self._crawls: dict[str, RedisCrawl] = {}
         self._left_out: set[bytes] = set()
         self._notes = RedisNotes(self._link, clock)
@@ -396,7 +396,7 @@ class RedisFrontier(Frontier):
             self._crawls.pop(crawl, None)  # It may be created again with other shards.
 
         told = self._note_new_server
-        return Shard(self._link, crawl, tag, self._clock, told, unknown, self._travel)
+        return Shard(self._link, crawl, tag, self._clock, told, unknown, self._carrier_setup)
 
     async def _make(self, crawl: str, rules: Rules) -> None:
         """Create the crawl, in state NEW, if it does not exist."""

@@ -33,7 +33,7 @@ from shoal.frontier.redis.forms import (
 from shoal.frontier.redis.layout import FIELD, check_layout, newer
 from shoal.frontier.redis.rules import numbers_of
 from shoal.frontier.redis.scripts import all_scripts, script
-from shoal.frontier.redis.windows import Travel
+from shoal.frontier.redis.windows import CarrierSetup
 from shoal.frontier.values import Added, Ask, CrawlState, Grant, Lease, Outcome
 
 MOST_LEASES = 1000
@@ -103,9 +103,9 @@ class Shard:
         clock: Clock | None,
         on_new_server: Callable[[], Awaitable[None]],
         on_unknown: Callable[[], None],
-        travel: Travel | None = None,
+        carrier_setup: CarrierSetup | None = None,
     ) -> None:
-        """`travel` is for clients with a carrier: see windows.py."""
+        """`carrier_setup` is for clients with a carrier: see windows.py."""
         self.crawl = crawl
         self.base = f"shoal:{{{tag}}}:"
         self.key = f"{self.base}crawl"
@@ -115,7 +115,7 @@ class Shard:
         self._on_unknown = on_unknown
         self._id = ""
         self._unsure: list[str] = []
-        self._travel = travel
+        self._carrier_setup = carrier_setup
         self._by_exits = False
         """Whether the crawl is known to have pools."""
 
@@ -148,7 +148,7 @@ class Shard:
         return self._script(name).by_digest([self.key], self._now(), *args)
 
     def _script(self, name: str) -> Script:
-        return script(name, by_exits=self._by_exits, carried=self._travel is not None)
+        return script(name, by_exits=self._by_exits, carried=self._carrier_setup is not None)
 
     async def run_with(
         self, more: Sequence[Sequence[Argument]], name: str, *args: Argument
@@ -167,7 +167,9 @@ class Shard:
             except NoScriptError:
                 # All shards must learn this before any client can run scripts on this server.
                 await self._on_new_server()
-                await self._link.load(all_scripts(carried=self._travel is not None), self.key)
+                await self._link.load(
+                    all_scripts(carried=self._carrier_setup is not None), self.key
+                )
         raise StorageBusy(f"{self._link.shown} keeps forgetting scripts")
 
     async def note_new_server(self) -> None:
@@ -194,10 +196,10 @@ class Shard:
     async def start(self, action: str, shards: int, rules: Rules) -> CrawlState:
         """Create or start the crawl. The action is `make`, `start` or `begin`: see start.lua.
         Returns the state."""
-        of_window = self._travel.window.numbers if self._travel else {}
+        of_window = self._carrier_setup.window.numbers if self._carrier_setup else {}
         numbers = pack_values(numbers_of(rules, shards) | of_window)
         new_id, as_json = secrets.token_hex(4), msgspec.json.encode(rules)
-        by_carrier = self._travel.start_args() if self._travel else []
+        by_carrier = self._carrier_setup.start_args() if self._carrier_setup else []
         state = await self.run("start", action, new_id, as_json, numbers, *by_carrier)
         return CrawlState(state.decode())
 

@@ -51,7 +51,7 @@ class Window(msgspec.Struct, frozen=True):
         }
 
 
-class Travel(msgspec.Struct, frozen=True):
+class CarrierSetup(msgspec.Struct, frozen=True):
     """What a client with a carrier sets for a crawl that it creates."""
 
     window: Window

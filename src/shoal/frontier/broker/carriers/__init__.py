@@ -1,4 +1,4 @@
-"""Those who carry blocks: RabbitMQ, SQS, Redis."""
+"""The carriers: RabbitMQ, SQS, and Redis itself."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ AMQP_SCHEMES = ("amqp", "amqps")
 
 
 def open_carrier(address: str, more_options: Collection[str] = ()) -> Carrier:
-    """The carrier at an address. Nothing is touched before the first call. `more_options` of the
-    address are allowed, and mean nothing here."""
+    """The carrier at an address. Connects only with the first call. The address may also have
+    `more_options`, which are ignored. Raises ConfigError."""
     scheme = address.partition(":")[0]
     if scheme in AMQP_SCHEMES:
         return _rabbit(address, more_options)

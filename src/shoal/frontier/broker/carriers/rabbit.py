@@ -1,8 +1,7 @@
-"""Blocks in RabbitMQ: a lane is a durable queue, a block a persistent message. Needs the extra
-`amqp`.
+"""Keeps blocks in RabbitMQ: a lane is a durable queue, a block a persistent message. Needs the
+extra `amqp`.
 
-What was fetched belongs to the connection: when that ends, however it ends, RabbitMQ gives the
-blocks to others.
+Fetched blocks belong to the connection: however it ends, RabbitMQ then delivers them to others.
 """
 
 from __future__ import annotations
@@ -26,22 +25,23 @@ from shoal.frontier.broker.encoding import encode
 MOST_BYTES = 8 * 2**20
 MAX_NAME = 255
 _OTHERS = re.compile("[^A-Za-z0-9-_.:@#,/+ ]")
-"""What names of queues must not have, according to the AMQP library."""
+"""Characters that the AMQP library does not allow in names of queues."""
 SETTLES_S = 2.0
-"""A server of RabbitMQ 3.10 that is killed within a second of making a quorum queue has forgotten
-where its messages are, also those that were confirmed."""
+"""How long to wait after creating a quorum queue: if RabbitMQ 3.10 is killed within a second of
+that, it loses track of the queue's messages, even confirmed ones."""
 CONTENT_TYPE = "application/x-shoal-block"
 
 KINDS = ("quorum", "classic")
-# A queue that is full says no. The default would be to throw away what has waited longest.
+# A full queue rejects messages. The default is to discard those that have waited longest.
 _KEEPS = {"x-overflow": "reject-publish"}
-# RabbitMQ 4 would throw away what has come twenty times. It knows no "never" that older ones know.
+# RabbitMQ 4 discards messages after 20 deliveries by default. No value for "never" is understood by
+# both RabbitMQ 4 and older versions.
 _ALWAYS = {"x-delivery-limit": 2**30}
 
 
 class RabbitCarrier(Carrier):
-    """A virtual host of a broker. `?queues=classic` in its address is for those who have one server
-    only, and want it to use less memory and disk."""
+    """A virtual host of a broker. Queues are quorum queues. With `?queues=classic` in the address,
+    a broker of a single server uses less memory and disk."""
 
     def __init__(self, address: str, more_options: Collection[str] = ()) -> None:
         where = amqp_address(address, {"queues", *more_options})
@@ -54,7 +54,7 @@ class RabbitCarrier(Carrier):
         self._name = f"{where.scheme}://{shown}:{port}/{quote(_vhost(where), safe='')}"
         self._made_at: dict[str, float] = {}
         self._known = set[str]()
-        """Lanes whose queues are what they should be."""
+        """Lanes whose queues are known to exist with the right arguments."""
         self._arguments: dict[str, Any] = {"x-queue-type": kind, **_KEEPS}
         if kind == "quorum":
             self._arguments |= _ALWAYS
@@ -81,24 +81,24 @@ class RabbitCarrier(Carrier):
         except DeclaredOtherwise:
             raise
         except ConfigError:
-            if not is_there:  # Else we may not declare it, and need not.
+            if not is_there:  # An existing queue may be used without permission to declare it.
                 raise
 
     async def publish(self, blocks: Sequence[Block]) -> None:
         messages = [_message(block) for block in blocks]
         lanes = {block.lane for block in blocks}
-        # A queue that somebody has made otherwise may throw away what it is given.
+        # A queue that somebody has created with other arguments may discard messages.
         await self._declare(lanes - self._known)
         try:
             await self._link.publish(messages)
         except QueueGone:
             await self._declare(lanes)
-            # Some may now be there twice.
+            # Some messages may now be there twice.
             await self._link.publish(messages)
         await self._settled(lanes)
 
     async def _declare(self, lanes: Collection[str]) -> None:
-        """All at once: to make a queue takes a server a tenth of a second and more."""
+        """Declare lanes in parallel: a server needs a tenth of a second or more for a new queue."""
         making = (self.declare(lane) for lane in lanes)
         for error in await asyncio.gather(*making, return_exceptions=True):
             if error is not None:
@@ -132,14 +132,15 @@ class RabbitCarrier(Carrier):
         await self._link.close()
 
     async def _settled(self, lanes: Collection[str]) -> None:
-        """Wait until queues that are new will still be known when the broker is killed."""
+        """Wait until new queues would survive if the broker is killed: see `SETTLES_S`."""
         made_at = [self._made_at[lane] for lane in lanes if lane in self._made_at]
         if self._kind == "quorum" and made_at:
             await asyncio.sleep(max(made_at) + SETTLES_S - time.monotonic())
 
 
 def queue_name(lane: str) -> str:
-    """The lane's name, or if that is not allowed, one that is, and a digest."""
+    """The name of a lane's queue: that of the lane, if AMQP allows it. Otherwise as much of it as
+    is allowed, and a digest."""
     if not _OTHERS.search(lane) and len(lane) <= MAX_NAME:
         return lane
     digest = hashlib.sha256(lane.encode()).hexdigest()[:16]

@@ -1,8 +1,7 @@
-"""Blocks in Redis itself: one string for up to 64 tasks, packed, where the window has a hash entry
-and more for each. Needs the extra `redis`.
+"""Keeps blocks in Redis itself: up to 64 tasks in one compressed string. Needs the extra `redis`.
 
-    lane ─ fetch ─▶ lane:held, lane:until ─ ack ─▶ gone
-      the list         by id      when others get it
+lane:blocks ─ fetch ─▶ lane:held, lane:until ─ ack ─▶ gone
+  the list              by token   when others get it
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ MOST_BYTES = 8 * 2**20
 AT_ONCE = 500
 """Blocks in one command."""
 HELD_S = 60.0
-"""Longer than from fetching a block to acknowledging it."""
+"""How long a fetched block is held: longer than it takes to acknowledge it."""
 
 T = TypeVar("T")
 
@@ -31,19 +30,19 @@ _scripts = Scripts("shoal.frontier.broker.carriers")
 
 
 class Receipt(NamedTuple):
-    """Under what a block is held."""
+    """Identifies a block that is held."""
 
     lane: str
     token: bytes
 
 
 class RedisCarrier(Carrier):
-    """A server, a sentinel's master or a cluster: a lane is on one server."""
+    """Keeps blocks on a server, a sentinel's master or a cluster. Each lane is on one server."""
 
     def __init__(
         self, address: str, more_options: Collection[str] = (), *, held_s: float = HELD_S
     ) -> None:
-        """Tests hold blocks for less long."""
+        """Tests set a shorter `held_s`."""
         is_sentinel = address.startswith("redis+sentinel:")
         where = parse_address(address, SENTINEL_PORT if is_sentinel else DEFAULT_PORT)
         check(where, more_options)
@@ -106,8 +105,8 @@ class RedisCarrier(Carrier):
 
 
 def _keys(lane: str) -> list[str]:
-    """In braces, so that they are on one server of a cluster. All of ours begin with shoal: users
-    may be allowed nothing else."""
+    """The keys of a lane. The braces keep them on one server of a cluster. All keys begin with
+    `shoal:`, because a Redis user may be allowed no others."""
     name = f"shoal:{{{lane}}}"
     return [f"{name}:blocks", f"{name}:held", f"{name}:until"]
 

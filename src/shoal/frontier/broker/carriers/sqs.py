@@ -1,7 +1,7 @@
-"""Blocks in SQS: a lane is a standard queue, a block a message. Needs the extra `sqs`.
+"""Keeps blocks in SQS: a lane is a standard queue, a block a message. Needs the extra `sqs`.
 
-SQS knows no connections: what was fetched is invisible to others for `HELD_S`, and then comes
-again. It keeps messages for two weeks at most, and forgets older ones without a word.
+SQS has no connections: a fetched message is invisible to others for `HELD_S`, and is then delivered
+again. SQS keeps messages for two weeks at most, and silently deletes older ones.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ from shoal.frontier.broker.carriers.sqs_requests import (
 from shoal.frontier.broker.carriers.strangers import sorted_out
 
 REQUEST_PRICE = 0.40 / 1e6
-"""Dollars, for a standard queue in most regions, beyond the first million of a month."""
+"""Dollars per request, for standard queues in most regions, after the first million per month."""
 KEPT_S = 14 * 24 * 3600
-"""How long a message is kept: as long as SQS can."""
+"""How long messages are kept: the maximum that SQS allows."""
 HELD_S = 120
-"""Longer than from fetching a block to acknowledging it."""
+"""How long a fetched block is held: longer than it takes to acknowledge it."""
 POLL_S = 2
-"""How long to wait for a block. Without waiting, SQS looks on some of its servers only, and may
-find nothing where there is something."""
+"""How long to wait for a block. Without a wait, SQS asks only some of its servers, and may miss
+messages."""
 MOST_BYTES = 180_000
-"""As text, with what zlib and we may add to it, this is less than a message may have."""
+"""Even if zlib saves nothing, a block of this size in base64, with its headers, fits into a
+message."""
 AT_ONCE = 8
-"""Requests at the same time."""
+"""Requests that are sent in parallel."""
 
 MAX_NAME = 80
 _PREFIX = re.compile("[A-Za-z0-9_-]{1,40}")
@@ -49,19 +50,19 @@ _SIZES = (
 
 
 class Receipt(NamedTuple):
-    """What SQS wants to hear to delete a message."""
+    """Identifies a fetched message, for SQS to delete it."""
 
     lane: str
     handle: str
 
 
 class SqsCarrier(Carrier):
-    """The queues of one region whose names begin with a prefix."""
+    """Keeps blocks in the queues of one region whose names begin with a prefix."""
 
     def __init__(
         self, address: str, more_options: Collection[str] = (), *, held_s: int = HELD_S
     ) -> None:
-        """Tests hold blocks for less long."""
+        """Tests set a shorter `held_s`."""
         where = sqs_address(address, more_options)
         (self._prefix,) = where.segments
         if not _PREFIX.fullmatch(self._prefix):
@@ -143,14 +144,16 @@ class SqsCarrier(Carrier):
         await self._link.close()
 
     def queue_name(self, lane: str) -> str:
-        """As much of the lane's name as SQS takes, and a digest that tells it from all others."""
+        """The name of a lane's queue: the prefix, as much of the lane's name as SQS allows, and a
+        digest that makes it unique."""
         digest = hashlib.sha256(lane.encode()).hexdigest()[:16]
         readable = _OTHERS.sub("-", lane.removeprefix("shoal."))
         room = MAX_NAME - len(self._prefix) - len(digest) - 2
         return f"{self._prefix}-{readable[:room]}-{digest}"
 
     async def _check(self, lane: str, name: str) -> None:
-        """See that messages are kept for as long as can be, whoever made the queue."""
+        """Make the queue keep messages as long as possible, even if somebody else has created it.
+        Raises ConfigError if that is not permitted."""
         kept = "MessageRetentionPeriod"
         if int((await self._attributes(lane, [kept])).get(kept, 0)) >= KEPT_S:
             return
@@ -193,13 +196,13 @@ class SqsCarrier(Carrier):
     async def _delete(self, lane: str, handles: Sequence[str]) -> None:
         entries = [{"Id": str(at), "ReceiptHandle": one} for at, one in enumerate(handles)]
         try:
-            # What fails is worth nothing any more: it comes again.
+            # Handles that fail have expired: their messages are delivered again.
             await self._of_queue("delete_message_batch", lane, Entries=entries)
         except QueueGone:
             return
 
     async def _of_queue(self, operation: str, lane: str, **params: Any) -> Any:
-        """Call an operation of a lane's queue. Raises QueueGone."""
+        """Call an operation on a lane's queue. Raises QueueGone."""
         if lane not in self._urls:
             self._urls[lane] = await self._link.url_of(self.queue_name(lane))
         try:

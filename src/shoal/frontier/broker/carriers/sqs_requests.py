@@ -1,4 +1,4 @@
-"""Blocks as messages of SQS, which are text, and these in as few requests as SQS allows."""
+"""Converts blocks to messages of SQS, which are text, and groups these into few requests."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from shoal.frontier.broker.encoding import encode
 REQUEST_BYTES = 250_000
 REQUEST_MESSAGES = 10
 BILLED_BYTES = 64 * 1024
-"""So much of what is sent or received is billed as one request."""
+"""Each started 64 KiB that are sent or received are billed as one request."""
 
 _ATTRIBUTES_BYTES = 100
 T = TypeVar("T")
 
 
 def batches(blocks: Iterable[Block]) -> Iterator[list[dict[str, Any]]]:
-    """The entries of each request that is needed to send these blocks."""
+    """The entries of each request that sends these blocks, within the limits of SQS."""
     batch, size = list[dict[str, Any]](), 0
     for block in blocks:
         body = base64.b64encode(encode(block)).decode()
@@ -37,7 +37,7 @@ def batches(blocks: Iterable[Block]) -> Iterator[list[dict[str, Any]]]:
 
 
 def bytes_of(body: str) -> bytes:
-    """The bytes that a message stands for; none if it stands for none."""
+    """Decode the base64 text of a message. Empty if it is not base64."""
     try:
         return base64.b64decode(body, validate=True)
     except (binascii.Error, ValueError):
@@ -45,11 +45,11 @@ def bytes_of(body: str) -> bytes:
 
 
 def more_billed(sizes: Iterable[int]) -> int:
-    """How many requests more than one are billed for messages of these sizes."""
+    """How many requests are billed, beyond the first, for messages of these sizes."""
     return max(sum(sizes) - 1, 0) // BILLED_BYTES
 
 
 def cut(things: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """Parts of at most this size."""
+    """Cut a sequence into parts of at most this size."""
     for start in range(0, len(things), size):
         yield things[start : start + size]

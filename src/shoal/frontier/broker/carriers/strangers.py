@@ -1,4 +1,4 @@
-"""Messages in a lane that are no blocks."""
+"""Separates blocks from other messages in a lane."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ log = logging.getLogger("shoal")
 def sorted_out(
     found: Iterable[tuple[bytes, object]], lane: str, most_bytes: int
 ) -> tuple[list[Delivery], list[object]]:
-    """The blocks among messages and their receipts, and the receipts of those that are none: they
-    would come for ever. A lane is ours alone, so who puts something else there has erred."""
+    """Split messages, given with their receipts, into blocks and receipts of other messages.
+
+    The caller removes the others, or they would be delivered for ever. Lanes are for Shoal alone,
+    so whoever wrote them did so by mistake.
+    """
     deliveries, strangers = list[Delivery](), list[object]()
     for data, receipt in found:
         try:

@@ -1,5 +1,5 @@
--- Forget blocks that are held.
--- KEYS: the list, those that are held by token, until when they are; ARGV: tokens
+-- Remove held blocks.
+-- KEYS: list of waiting blocks; hash of held ones by token; zset of tokens by end of hold; ARGV: tokens
 for _, token in ipairs(ARGV) do
   redis.call('HDEL', KEYS[2], token)
   redis.call('ZREM', KEYS[3], token)

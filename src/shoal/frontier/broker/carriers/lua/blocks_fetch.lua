@@ -1,5 +1,6 @@
--- Take blocks: first those that others took and then lost, and then those that have waited longest.
--- KEYS: the list, those that are held by token, until when they are; ARGV: limit, for how long (ms)
+-- Take blocks and hold them: first those whose hold has expired, then the oldest waiting ones.
+-- KEYS: list of waiting blocks; hash of held ones by token; zset of tokens by end of hold
+-- ARGV: limit, length of the hold in ms; returns {token, block, ...}
 local waiting, held, till = KEYS[1], KEYS[2], KEYS[3]
 local limit, for_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
 local time = redis.call('TIME')
@@ -19,7 +20,7 @@ end
 local room = limit - #taken / 2
 if room > 0 then
     for _, block in ipairs(redis.call('LPOP', waiting, room) or {}) do
-        -- The first ten bytes tell blocks apart. The same one twice is held once, and told once.
+        -- The first ten bytes identify a block. A copy of a held block is discarded.
         local token = string.sub(block, 1, 10)
         if redis.call('HSET', held, token, block) == 1 then hold(token, block) end
     end

@@ -1,7 +1,7 @@
-"""One connection to RabbitMQ and its channels, made when they are needed and made anew when they
+"""One connection to RabbitMQ and its channels. They are opened when needed, and reopened when they
 are gone.
 
-Not the library's own `connect_robust`: while that is disconnected, a call to publish hangs.
+This does not use the library's own `connect_robust`: while that is disconnected, publishing hangs.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from shoal.version import __version__
 CONNECT_S = 5.0
 CLOSE_S = 3.0
 HEARTBEAT_S = 20
-"""A cable that was pulled is noticed after about this long, by both ends."""
+"""After about this long, both ends notice that the network is gone."""
 
-# What the library has to say, it says to us as well, by raising it.
+# The library also raises all errors that it logs.
 logging.getLogger("aiormq").setLevel(logging.CRITICAL)
 
 
-class Wire:
-    """A connection. Channels are told apart by what they are for: an error closes one of them, with
-    all that was taken over it and is not acknowledged."""
+class AmqpConnection:
+    """A connection with named channels. An error closes one of these, and all messages that were
+    taken over it and not acknowledged are delivered again."""
 
     def __init__(self, address: Address, vhost: str) -> None:
         self._address = address
@@ -43,7 +43,7 @@ class Wire:
         self._closing = set[asyncio.Task[None]]()
 
     async def channel(self, name: str) -> AbstractChannel:
-        """The channel of this name, opened if need be. Raises errors of ours."""
+        """The channel of this name, which is opened if necessary. Raises Shoal's errors."""
         async with self._opening:
             with translated(self._address.shown):
                 async with asyncio.timeout(CONNECT_S):
@@ -51,12 +51,12 @@ class Wire:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the broker has said that it takes no messages at present."""
+        """Whether the broker has announced that it accepts no messages at present."""
         if self._connection is None or self._connection.is_closed:
             return False
         unblocked = self._connection.ready()
         try:
-            unblocked.send(None)  # It ends at once, or it would have to wait.
+            unblocked.send(None)  # Ends at once, unless the connection is blocked.
         except StopIteration:
             return False
         finally:
@@ -64,7 +64,7 @@ class Wire:
         return True
 
     def drop(self) -> None:
-        """Have nothing more to do with this connection: it does not answer, or is not needed."""
+        """Close the connection in the background: it does not answer, or is no longer needed."""
         connection, self._connection = self._connection, None
         self._channels.clear()
         if connection is not None and not connection.is_closed:
@@ -97,7 +97,7 @@ class Wire:
                 client_properties={"product": "Shoal", "version": __version__},
             )
         except InvalidFrameError:
-            # The broker has said why, and the library does not tell.
+            # The broker has sent the reason, but the library does not pass it on.
             raise ConfigError(
                 f"{self._address.shown}: there is no virtual host {self._vhost!r}, or not for"
                 " this user"
@@ -112,7 +112,7 @@ class Wire:
             password=address.password or "guest",
             host=host,
             port=port,
-            # The library takes it apart again, and knows only this one escape.
+            # The library decodes the path, and knows only this one escape.
             path="/" + self._vhost.replace("/", "%2F"),
             encoded=False,
             query={"heartbeat": HEARTBEAT_S, "name": "shoal"},

@@ -1,4 +1,4 @@
-"""What was fetched from a carrier and could not come in is not forgotten."""
+"""Blocks that were fetched from a carrier and could not be admitted are not forgotten."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from shoal.errors import StorageBusy
+from shoal.frontier.broker.backlog import Backlog, LowWindow
+from shoal.frontier.broker.block_mover import BlockMover
 from shoal.frontier.broker.blocks import from_outbox
 from shoal.frontier.broker.carrier import Block, Delivery
-from shoal.frontier.broker.freight import Freight
-from shoal.frontier.broker.lows import Low, Lows
 from shoal.frontier.broker.receipts import Receipts
 from shoal.frontier.values import CrawlState
 from support.frontiers import FakeClock
@@ -23,12 +23,14 @@ OURS = from_outbox(
     "shop", b"\xff" * 8 + len(HEAD).to_bytes(2) + HEAD + len(ENTRY).to_bytes(4) + ENTRY
 )
 JUNK = Block(7, OURS.lane, [b"no block"])
-LOWS = Lows(0.0, CrawlState.RUNNING, "ab12", "life", 0, 1, [Low("a.example:80", 0, 0, 1, 1, 0.0)])
+BACKLOG = Backlog(
+    0.0, CrawlState.RUNNING, "ab12", "life", 0, 1, [LowWindow("a.example:80", 0, 0, 1, 1, 0.0)]
+)
 ADMITTED = [b"running", b"life", 1]
 
 
 class Carriage:
-    """A freight between a Redis and a carrier that fail when they are told to."""
+    """A mover whose Redis and carrier fail when the test says so."""
 
     def __init__(self, *blocks: Block) -> None:
         self.clock = FakeClock()
@@ -37,18 +39,18 @@ class Carriage:
         waiting = deque([[Delivery(block, f"receipt {block.id}") for block in blocks]])
         self.carrier = Mock(ack=AsyncMock())
         self.carrier.fetch = AsyncMock(side_effect=lambda *_: waiting.popleft() if waiting else [])
-        papers = Mock(crawl_id="ab12", key=b"", read=AsyncMock())
+        record = Mock(crawl_id="ab12", key=b"", read=AsyncMock())
         link: Any = Mock(command=AsyncMock())
-        self.freight = Freight(link, self.shard, self.carrier, papers, self.receipts, Mock())
+        self.mover = BlockMover(link, self.shard, self.carrier, record, self.receipts, Mock())
 
     @property
     def acknowledged(self) -> list[object]:
         return [receipt for call in self.carrier.ack.await_args_list for receipt in call.args[0]]
 
     async def round(self) -> None:
-        lows = LOWS._replace(at=self.receipts.now)
-        await self.freight.refill(lows)
-        await self.freight.acknowledge(lows)
+        backlog = BACKLOG._replace(at=self.receipts.now)
+        await self.mover.refill(backlog)
+        await self.mover.acknowledge(backlog)
 
 
 async def test_a_redis_that_is_away_when_blocks_have_come() -> None:

@@ -1,7 +1,7 @@
-"""What the requests to a carrier cost a crawl: some brokers bill each of them.
+"""Counts the requests to a carrier that bills each of them, for the cost of a crawl.
 
-Every process adds what it has made. Where it works on several crawls at once, they share a
-connection, and a request may be counted for another of them.
+Every process adds its own requests to the crawl's counter. The crawls on which one process works
+share a connection, so a request may be counted for another one of them.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from shoal.drivers.redis.link import RedisLink
 from shoal.frontier.broker.carrier import Carrier
 
 
-class Bill:
-    """Of one connection to a carrier. Costs nothing where requests have no price."""
+class RequestCounter:
+    """Counts the requests of one connection. Does nothing if the carrier's requests are free."""
 
     def __init__(self, link: RedisLink, carrier: Carrier) -> None:
         self._link = link
@@ -19,7 +19,7 @@ class Bill:
         self._noted = 0
 
     async def note(self, prefix: str) -> None:
-        """Add the requests that were made since, to the crawl whose keys begin so."""
+        """Add the requests since the last call to the crawl whose keys begin with `prefix`."""
         requests = self._carrier.requests
         if not self._carrier.request_price or requests == self._noted:
             return

@@ -1,4 +1,4 @@
-"""How far a feed is, in the log."""
+"""Logs the progress of a feed."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from shoal.runtime.patience import NowAndThen
 log = logging.getLogger("shoal")
 
 
-def line_of(fed: Fed) -> str:
-    """How far it is, in one line."""
+def progress_line(fed: Fed) -> str:
+    """The progress of a feed in one line."""
     return f"{fed.waiting:,} messages wait · {fed.told}"
 
 
-def logged(about: str, every_s: float) -> Callable[[Fed], object]:
-    """Logs a line now and then, but not the same one for days if nothing comes."""
+def progress_logger(about: str, every_s: float) -> Callable[[Fed], object]:
+    """A callback for a feeder that logs its progress every `every_s`, if it has changed."""
     timer, last = NowAndThen(every_s, at_once=False), ""
 
     def watch(fed: Fed) -> None:
         nonlocal last
-        line = line_of(fed)
+        line = progress_line(fed)
         if line != last and timer.is_due():
             last = line
             log.info("%s: %s", about, line)
