@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
 import sqlite3
 from collections.abc import Iterator
@@ -192,7 +193,7 @@ def test_a_whole_crawl_through_the_stream(
         assert ended.code == 3, ended
         assert not has_crashed(ended.err), ended.err
         assert ended.err.count("a worker died (signal SIGKILL); starting another") == KILLS
-        assert f"the items: shoal drain --results {address} --to" in ended.out
+        assert f"the items: shoal drain --results {shlex.quote(address)} --to" in ended.out
         reading = Folder(tmp_path, {**env, "SHOAL_RESULTS": f"sqlite:///{STORE}"})
         assert_found_everything(reading, shop)
         assert_broken_are_dead(reading, shop)
