@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from html import unescape
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlencode
 
+import msgspec
 import pytest
 
 from contract.results_suite import some_item
 from shoal.config import Rules
 from shoal.coordinator.run_requests import RUN_KEYS
 from shoal.core.failures import FailureKind
+from shoal.core.ledger import SlotTime, Work
 from shoal.core.task import Task
 from shoal.frontier.admission import Admission
 from shoal.frontier.causes import LOOKED_AT
+from shoal.frontier.feeding import FEEDS, FeedPulse
 from shoal.frontier.port import Frontier
-from shoal.frontier.values import Ask, Control, DeadFilter, Outcome, Verdict
+from shoal.frontier.values import Ask, Control, DeadFilter, Outcome, Pulse, Verdict
 from shoal.web.screens.crawl_tasks import SHOWN
 from shoal.web.screens.crawls import LOOKED_INTO
 from support.coordinators import NEVER, SCHEDULE
@@ -70,9 +74,9 @@ def hidden_fields(answer: Answered) -> dict[str, str]:
     return dict(found)
 
 
-async def add(frontier: Frontier, crawl: str, *urls: str) -> None:
-    await frontier.start(crawl, RULES)
-    await frontier.add(crawl, [Admission(RULES).admit(Task(url=url)) for url in urls])
+async def add(frontier: Frontier, crawl: str, *urls: str, rules: Rules = RULES) -> None:
+    await frontier.start(crawl, rules)
+    await frontier.add(crawl, [Admission(rules).admit(Task(url=url)) for url in urls])
 
 
 async def kill(frontier: Frontier, crawl: str, count: int, detail: str = "") -> None:
@@ -317,6 +321,48 @@ def test_a_crawl_that_nobody_works_on_says_what_to_do(served: Web, folder: Folde
         "advice to go on with it",
         lambda: "Go on with it: shoal crawl" in text_of(served.get("/crawls/left%20here", PAGE)),
     )
+
+
+def test_an_overview_says_what_status_says(served: Web, folder: Folder) -> None:
+    rules = msgspec.structs.replace(RULES, max_pages_per_shape=1)
+    admission = Admission(rules)
+    feed = FeedPulse(crawl="noted", address="redis://h?key=q", at=time.time(), added=3)
+    waiting = Work(slots=SlotTime(polite=60.0))
+    pulse = Pulse(worker="w", host="h", pid=1, version="1", lately=waiting)
+
+    async def begin(frontier: Frontier) -> None:
+        await add(frontier, "noted", *FIVE, rules=rules)
+        lease = (await frontier.lease("noted", Ask("w", 1))).leases[0]
+        links = [
+            admission.admit(Task(url=f"https://a.example/day/{day}"), found_on="a.example")
+            for day in range(4)
+        ]
+        await frontier.finish(
+            "noted", [Outcome(lease=lease, verdict=Verdict.DONE, follow_ups=links)]
+        )
+        await frontier.beat("noted", pulse)
+        await frontier.notes.write(FEEDS, "noted/1", msgspec.json.encode(feed))
+
+    do(folder, begin)
+    told = unescape(text_of(served.get("/crawls/noted", PAGE)))
+    terminal = folder.shoal("status", "noted").out
+
+    for line in (
+        "slow: a.example busy (16 at once)",
+        "more than 1 pages like /day/N of a.example: 3 links not followed",
+        "feed redis://h?key=q: 3 added",
+    ):
+        assert line in told
+        assert line in terminal
+
+
+def test_rules_show_what_a_spider_was_told_without_its_secrets(served: Web, folder: Folder) -> None:
+    args = {"language": "fr", "password": "hunter2"}
+    rules = msgspec.structs.replace(RULES, args=args)
+    do(folder, lambda frontier: frontier.start("told", rules))
+    told = text_of(served.get("/crawls/told/rules", PAGE))
+    assert "args language=fr, password=***" in told
+    assert "hunter2" not in told
 
 
 def test_a_page_without_scripts_does_not_forget_what_was_selected(
