@@ -177,6 +177,14 @@ def test_nobody_purges_without_having_been_asked(served: Web, folder: Folder) ->
     assert folder.stats("unasked").dead == 1
 
 
+def test_who_has_selected_nothing_finds_back(served: Web, folder: Folder) -> None:
+    do(folder, lambda frontier: add(frontier, "unselected", "https://a.example/"))
+    tab = "/crawls/unselected/failures?kind=handler"
+    answer = served.get("/crawls/unselected/dead/retry", {**PAGE, "Referer": served.base + tab})
+    assert (answer.status, "no task was selected" in text_of(answer)) == (400, True)
+    assert f'href="{tab}">Back'.encode() in answer.body
+
+
 def test_a_crawl_that_was_started_over_is_another_one(served: Web, folder: Folder) -> None:
     async def start_over(frontier: Frontier) -> None:
         await frontier.forget("over")
@@ -357,11 +365,11 @@ def test_an_overview_says_what_status_says(served: Web, folder: Folder) -> None:
 
 
 def test_rules_show_what_a_spider_was_told_without_its_secrets(served: Web, folder: Folder) -> None:
-    args = {"language": "fr", "password": "hunter2"}
+    args = {"language": "\u202efr", "password": "hunter2"}
     rules = msgspec.structs.replace(RULES, args=args)
     do(folder, lambda frontier: frontier.start("told", rules))
     told = text_of(served.get("/crawls/told/rules", PAGE))
-    assert "args language=fr, password=***" in told
+    assert r"args language=\u202efr, password=***" in told
     assert "hunter2" not in told
 
 

@@ -26,7 +26,7 @@ from shoal.web.routes import query_of
 from shoal.web.screens.charting import Span, charts_of
 from shoal.web.screens.crawl_head import AddTab, look_at_tab
 from shoal.web.screens.crawl_tasks import active, failures, items
-from shoal.web.screens.live import Cell, Live, TableRows, capped, table
+from shoal.web.screens.live import Cell, Live, capped, table
 from shoal.web.screens.pages import ScreenContent, screen
 
 HOSTS = 100
@@ -134,7 +134,7 @@ async def rules(
 ) -> dict[str, Any]:
     """The crawl's rules."""
     values = msgspec.to_builtins(seen.stats.rules)
-    live.tables["rules"] = TableRows([[name, _value(value)] for name, value in values.items()])
+    live.tables["rules"] = table([(name, _value(value)) for name, value in values.items()], EXITS)
     return {}
 
 
