@@ -236,8 +236,10 @@ def test_what_tasks_died_of_is_counted(served: Web, folder: Folder) -> None:
     for _ in range(0, many, 100):
         do(folder, lambda frontier: kill(frontier, "caused", 100))
 
-    told = text_of(served.get("/crawls/caused/failures", PAGE))
+    page = served.get("/crawls/caused/failures", PAGE)
+    told = text_of(page)
 
+    assert b'data-text="failed" data-kind="bad">1,001' in page.body
     died = told[told.index("What tasks died of") : told.index("Dead tasks")]
     assert "ValueError: 1,000" in " ".join(died.split())
     assert "Of the last 1,000 dead tasks." in died
