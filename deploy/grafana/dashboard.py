@@ -169,12 +169,21 @@ ROWS: list[tuple[str, list[Panel]]] = [
                 "s",
                 (f"max by (crawl) (shoal_crawl_eta_seconds{{{CHOSEN}}})", "{{crawl}}"),
                 help_="At the recent speed. A line that rises is a crawl that may never end.",
+                span=8,
             ),
             chart(
                 "Items per second",
                 "short",
                 (rate("shoal_items_total"), "{{crawl}}"),
                 (rate("shoal_items_rejected_total"), "{{crawl}}, rejected"),
+                span=8,
+            ),
+            chart(
+                "Counted by spiders, per second",
+                "short",
+                (rate("shoal_spider_count_total", "crawl, name"), "{{crawl}}, {{name}}"),
+                help_="What spiders count themselves, with self.count().",
+                span=8,
             ),
         ],
     ),
@@ -218,7 +227,14 @@ ROWS: list[tuple[str, list[Panel]]] = [
     (
         "Workers",
         [
-            chart("Workers", "short", (total("shoal_workers"), "{{crawl}}"), span=8),
+            chart(
+                "Workers",
+                "short",
+                (total("shoal_workers"), "{{crawl}}"),
+                (total("shoal_workers_wanted"), "{{crawl}}, wanted"),
+                help_="Those at work, and as many as an autoscaler should start.",
+                span=8,
+            ),
             chart(
                 "Pages per second, by worker",
                 "short",

@@ -11,8 +11,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from browser.fleet import CONFIG
 from browser.hostile import DEAD, PAGES, Hostile, stage
-from browser.windows import WIDE, Watched, apart
-from shoal.frontier.values import Stats
+from browser.windows import WIDE, Watched, apart, apart_run
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Control, Stats
 from support.processes import Folder
 from support.web import Web, serving_web
 
@@ -110,6 +111,22 @@ def test_what_another_operator_did_meanwhile_is_said(
         f"It was {DEAD} when you were asked. It is 0 now."
     )
     window.wrong = [said for said in window.wrong if "409" not in said]  # The page is one.
+
+
+@pytest.mark.rare
+def test_an_open_page_notices_that_its_crawl_is_forgotten(
+    window: Watched, folder: Folder, hostile: Hostile
+) -> None:
+    async def forget(frontier: Frontier) -> None:
+        await frontier.control(hostile.crawl, Control.CANCEL)
+        await frontier.forget(hostile.crawl)
+
+    page = window.open(hostile.place)
+    window.has_status("live")
+    apart_run(folder.ask_frontier(forget))
+    expect(page.locator("h1")).to_have_text("Not Found")
+    assert all("status of 404" in said for said in window.wrong)
+    window.wrong = []
 
 
 @pytest.mark.rare

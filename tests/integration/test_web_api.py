@@ -118,6 +118,7 @@ def test_dead_tasks_page_by_page(served: Web) -> None:
     assert served.get(f"{path}&kind=timeout").json["items"] == []
     assert served.get(f"{path}&kind=nonsense").status == 400
     assert served.get(f"{path}&color=red").status == 400
+    assert served.get(f"{path}&kind=timeout&kind=handler").status == 400
 
 
 def test_a_dry_run_changes_nothing_and_has_the_exact_count(served: Web, folder: Folder) -> None:

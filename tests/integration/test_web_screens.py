@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from html import unescape
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlencode
 
+import msgspec
 import pytest
 
 from contract.results_suite import some_item
 from shoal.config import Rules
 from shoal.coordinator.run_requests import RUN_KEYS
 from shoal.core.failures import FailureKind
+from shoal.core.ledger import SlotTime, Work
 from shoal.core.task import Task
 from shoal.frontier.admission import Admission
 from shoal.frontier.causes import LOOKED_AT
+from shoal.frontier.feeding import FEEDS, FeedPulse
 from shoal.frontier.port import Frontier
-from shoal.frontier.values import Ask, Control, DeadFilter, Outcome, Verdict
+from shoal.frontier.values import Ask, Control, DeadFilter, Outcome, Pulse, Verdict
 from shoal.web.screens.crawl_tasks import SHOWN
 from shoal.web.screens.crawls import LOOKED_INTO
 from support.coordinators import NEVER, SCHEDULE
@@ -70,9 +74,9 @@ def hidden_fields(answer: Answered) -> dict[str, str]:
     return dict(found)
 
 
-async def add(frontier: Frontier, crawl: str, *urls: str) -> None:
-    await frontier.start(crawl, RULES)
-    await frontier.add(crawl, [Admission(RULES).admit(Task(url=url)) for url in urls])
+async def add(frontier: Frontier, crawl: str, *urls: str, rules: Rules = RULES) -> None:
+    await frontier.start(crawl, rules)
+    await frontier.add(crawl, [Admission(rules).admit(Task(url=url)) for url in urls])
 
 
 async def kill(frontier: Frontier, crawl: str, count: int, detail: str = "") -> None:
@@ -173,6 +177,14 @@ def test_nobody_purges_without_having_been_asked(served: Web, folder: Folder) ->
     assert folder.stats("unasked").dead == 1
 
 
+def test_who_has_selected_nothing_finds_back(served: Web, folder: Folder) -> None:
+    do(folder, lambda frontier: add(frontier, "unselected", "https://a.example/"))
+    tab = "/crawls/unselected/failures?kind=handler"
+    answer = served.get("/crawls/unselected/dead/retry", {**PAGE, "Referer": served.base + tab})
+    assert (answer.status, "no task was selected" in text_of(answer)) == (400, True)
+    assert f'href="{tab}">Back'.encode() in answer.body
+
+
 def test_a_crawl_that_was_started_over_is_another_one(served: Web, folder: Folder) -> None:
     async def start_over(frontier: Frontier) -> None:
         await frontier.forget("over")
@@ -224,8 +236,10 @@ def test_what_tasks_died_of_is_counted(served: Web, folder: Folder) -> None:
     for _ in range(0, many, 100):
         do(folder, lambda frontier: kill(frontier, "caused", 100))
 
-    told = text_of(served.get("/crawls/caused/failures", PAGE))
+    page = served.get("/crawls/caused/failures", PAGE)
+    told = text_of(page)
 
+    assert b'data-text="failed" data-kind="bad">1,001' in page.body
     died = told[told.index("What tasks died of") : told.index("Dead tasks")]
     assert "ValueError: 1,000" in " ".join(died.split())
     assert "Of the last 1,000 dead tasks." in died
@@ -317,6 +331,48 @@ def test_a_crawl_that_nobody_works_on_says_what_to_do(served: Web, folder: Folde
         "advice to go on with it",
         lambda: "Go on with it: shoal crawl" in text_of(served.get("/crawls/left%20here", PAGE)),
     )
+
+
+def test_an_overview_says_what_status_says(served: Web, folder: Folder) -> None:
+    rules = msgspec.structs.replace(RULES, max_pages_per_shape=1)
+    admission = Admission(rules)
+    feed = FeedPulse(crawl="noted", address="redis://h?key=q", at=time.time(), added=3)
+    waiting = Work(slots=SlotTime(polite=60.0))
+    pulse = Pulse(worker="w", host="h", pid=1, version="1", lately=waiting)
+
+    async def begin(frontier: Frontier) -> None:
+        await add(frontier, "noted", *FIVE, rules=rules)
+        lease = (await frontier.lease("noted", Ask("w", 1))).leases[0]
+        links = [
+            admission.admit(Task(url=f"https://a.example/day/{day}"), found_on="a.example")
+            for day in range(4)
+        ]
+        await frontier.finish(
+            "noted", [Outcome(lease=lease, verdict=Verdict.DONE, follow_ups=links)]
+        )
+        await frontier.beat("noted", pulse)
+        await frontier.notes.write(FEEDS, "noted/1", msgspec.json.encode(feed))
+
+    do(folder, begin)
+    told = unescape(text_of(served.get("/crawls/noted", PAGE)))
+    terminal = folder.shoal("status", "noted").out
+
+    for line in (
+        "slow: a.example busy (16 at once)",
+        "more than 1 pages like /day/N of a.example: 3 links not followed",
+        "feed redis://h?key=q: 3 added",
+    ):
+        assert line in told
+        assert line in terminal
+
+
+def test_rules_show_what_a_spider_was_told_without_its_secrets(served: Web, folder: Folder) -> None:
+    args = {"language": "\u202efr", "password": "hunter2"}
+    rules = msgspec.structs.replace(RULES, args=args)
+    do(folder, lambda frontier: frontier.start("told", rules))
+    told = text_of(served.get("/crawls/told/rules", PAGE))
+    assert r"args language=\u202efr, password=***" in told
+    assert "hunter2" not in told
 
 
 def test_a_page_without_scripts_does_not_forget_what_was_selected(

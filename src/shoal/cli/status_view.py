@@ -9,8 +9,6 @@ from rich.table import Table
 
 from shoal.cli.display import facts, progress_line, stacked, table, text, title
 from shoal.core.causes import lines_of
-from shoal.core.ledger import SlotTime
-from shoal.fleet.looking import Glance
 from shoal.frontier.values import Host, Pulse, Stats
 from shoal.insight.figures import counted
 from shoal.insight.rows import (
@@ -20,12 +18,10 @@ from shoal.insight.rows import (
     status_rows,
     worker_row,
 )
-from shoal.insight.slowness import missing_tasks, why_slow
 from shoal.insight.status import FEW_HOSTS, Snapshot, failure_concentration
+from shoal.insight.status_lines import slow_lines
 from shoal.insight.traps import trap_lines
 
-REPAIR = "pause the crawl, then shoal seed CRAWL --repair"
-"""What those are told who have emptied a broker's queues."""
 FEW_ROWS, MANY_ROWS = 3, 10
 AROUND_TABLES = 8
 """Lines of a terminal that are no rows of hosts or workers: titles, and those between."""
@@ -36,7 +32,7 @@ def snapshot_view(seen: Snapshot, now: float, notes: Sequence[str] = ()) -> Grou
     parts = [
         *_in_the_way(seen),
         status_table(seen.stats, now),
-        *map(text, (*_with_others(seen.stats), *notes)),
+        *map(text, notes),
         *_workers(seen.workers),
         *_hosts(seen, now, len(seen.busiest) + 2 * FEW_HOSTS),
     ]
@@ -49,7 +45,7 @@ def watched_view(seen: Snapshot, now: float, notes: Sequence[str], height: int) 
     above = [
         text(progress_line(seen.stats), "bold"),
         *_in_the_way(seen),
-        *map(text, (*_with_others(seen.stats), *notes)),
+        *map(text, notes),
     ]
     rows = (height - AROUND_TABLES - len(above)) // 2
     rows = min(max(rows, FEW_ROWS), MANY_ROWS)
@@ -62,38 +58,13 @@ def _in_the_way(seen: Snapshot) -> list[RenderableType]:
     lines: list[RenderableType] = []
     if seen.late:
         lines.append(text(f"{stats.crawl} is {seen.late}", "bold red"))
-    missing = missing_tasks(stats) if stats.missing else ""
-    if (why := why_slow(_glance_at(seen))) and why != missing:
-        lines.append(text(f"slow: {why}"))
-    if missing:
-        lines.append(text(f"{missing}: {REPAIR}"))
+    lines += map(text, slow_lines(seen))
     if seen.causes:
         causes = lines_of(seen.causes, stats.dead, "dead tasks")
         lines += [text("why tasks are dead", "bold"), *map(text, causes)]
     if seen.traps:
         traps = trap_lines(seen.traps, stats.rules)
         lines += [text("links that were not followed", "bold"), *map(text, traps)]
-    return lines
-
-
-def _glance_at(seen: Snapshot) -> Glance:
-    lately = [pulse.lately.slots for pulse in seen.workers if pulse.lately]
-    at = max((pulse.at for pulse in seen.workers), default=0.0)
-    return Glance(stats=seen.stats, at=at, slots=sum(lately, SlotTime()), hosts=seen.busiest)
-
-
-def _with_others(stats: Stats) -> list[str]:
-    """What a broker has, or others have left."""
-    lines = []
-    if stats.outside:
-        lines.append(f"with the broker: {stats.outside:,} blocks of tasks")
-    if stats.foreign:
-        lines.append(f"from the broker: {counted(stats.foreign, 'foreign block')}, not let in")
-    if stats.broker_requests:
-        cost = f"{stats.broker_requests:,} requests, about ${stats.broker_cost:,.4f}"
-        lines.append(f"to the broker: {cost}")
-    if stats.inbox or stats.refused:
-        lines.append(f"inbox: {stats.inbox:,} to be read, {stats.refused:,} rejected")
     return lines
 
 

@@ -95,6 +95,8 @@ async def _check_no_ignored_input(route: Route, request: web.Request) -> None:
 
 def query_of(request: web.Request, form: type[T]) -> T:
     """The query parameters. Raises Problem if they are not valid."""
+    if len(set(request.query)) < len(request.query):
+        raise Problem(400, "query: a parameter is given more than once")
     try:
         return msgspec.convert(dict(request.query), form, strict=False)
     except (msgspec.ValidationError, ConfigError) as error:

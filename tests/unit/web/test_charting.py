@@ -9,7 +9,9 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from shoal.config import Rules
 from shoal.frontier.sqlite.frontier import SqliteFrontier
+from shoal.frontier.values import CrawlState, Stats
 from shoal.insight.history import HOUR_S, HOURS_KEPT, MINUTE_S, Hour, Point
 from shoal.web.sampler import Sampler
 from shoal.web.screens.charting import charts_of
@@ -46,3 +48,21 @@ async def test_a_day_of_minutes_is_a_line_with_a_gap_where_nobody_led(
         assert paths[name].count("L") > 10
         assert paths[f"{name}.area"].count("Z") == lines
     assert (labels["queue.now"], labels["pages_per_s.now"]) == ("6,210", "0.2")
+
+
+async def test_where_nobody_looked_the_minutes_of_the_leader_are_shown(tmp_path: Path) -> None:
+    frontier = SqliteFrontier(tmp_path / "shoal.db")
+    now = NOW + HOUR_S / 2
+    minutes = [point(23 * 60 + minute) for minute in range(31)]
+    hour = int(minutes[0].at // HOUR_S) % HOURS_KEPT
+    await frontier.notes.write("points/shop", f"{hour:02}", msgspec.json.encode(Hour(minutes)))
+    sampler = Sampler(frontier)
+    stats = Stats("shop", CrawlState.RUNNING, Rules(), created_at=0.0, added=20_000)
+    for ago_s in (700.0, 690.0, 10.0):
+        sampler.speeds.note(stats, now - ago_s)
+    context = cast(Any, SimpleNamespace(frontier=frontier, sampler=sampler))
+
+    paths, _ = await charts_of(context, "shop", "15m", now)
+    await frontier.close()
+
+    assert (paths["queue"].count("M"), paths["queue"].count("L")) == (1, 13)

@@ -18,12 +18,9 @@ from shoal.config import Settings
 from shoal.errors import StorageBusy
 from shoal.frontier import frontier_at
 from shoal.frontier.port import QueriesAndNotes
-from shoal.insight.exit_lines import exit_lines
-from shoal.insight.feed_lines import feed_lines
 from shoal.insight.json import crawl_json, snapshot_json
-from shoal.insight.session_lines import session_lines
 from shoal.insight.status import snapshot
-from shoal.insight.versions import version_lines
+from shoal.insight.status_lines import note_lines
 from shoal.runtime.eventloop import run
 
 WATCH_EVERY_S = 1.0
@@ -93,8 +90,7 @@ async def _view(
         crawls = await frontier.crawls()
         return display.crawls_table(crawls, now) if crawls else display.text("no crawls here yet")
     seen = await snapshot(frontier, crawl, now)
-    notes = *exit_lines(seen, now), *session_lines(seen, now), *version_lines(seen.workers)
-    notes += tuple(feed_lines(seen, now))
+    notes = note_lines(seen, now)
     if height is None:
         return snapshot_view(seen, now, notes)
     return watched_view(seen, now, notes, height)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from typing import Literal
 
 import msgspec
 
-from shoal.insight.history import SPANS_S, history
+from shoal.insight.history import MINUTE_S, SPANS_S, history
 from shoal.web import charts
 from shoal.web.context import Context
 from shoal.web.recent_speeds import Speed
@@ -67,7 +68,15 @@ async def _speeds(context: Context, crawl: str, span: str, now: float) -> list[S
     seen = context.sampler.speeds.of(crawl, now - SPANS_S[span])
     if span != "15m":  # These charts are too coarse to show more than a point a minute.
         return [*minutes, *(one for one in seen if not minutes or one.at > minutes[-1].at)]
-    return [*(one for one in minutes if not seen or one.at < seen[0].at), *seen]
+    seen_at = [one.at for one in seen]
+    return sorted([*(one for one in minutes if not _is_near(one.at, seen_at)), *seen])
+
+
+def _is_near(at: float, ordered: list[float]) -> bool:
+    """Whether one of the times is less than a minute away from `at`. This process notes speeds only
+    while somebody looks, so there may be gaps between them."""
+    after = bisect(ordered, at)
+    return any(abs(at - near) < MINUTE_S for near in ordered[max(after - 1, 0) : after + 1])
 
 
 def _thinned(speeds: list[Speed], name: str, step: int) -> list[tuple[float, float]]:

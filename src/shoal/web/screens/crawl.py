@@ -17,13 +17,16 @@ from shoal.insight.rows import host_row, status_rows, worker_row
 from shoal.insight.session_lines import rest_of, session_lines
 from shoal.insight.sessions import account_state
 from shoal.insight.status import Snapshot
+from shoal.insight.status_lines import note_lines, slow_lines
+from shoal.insight.traps import trap_lines
 from shoal.insight.versions import version_lines
+from shoal.spider.arguments import shown
 from shoal.web.context import Context
 from shoal.web.routes import query_of
 from shoal.web.screens.charting import Span, charts_of
 from shoal.web.screens.crawl_head import AddTab, look_at_tab
 from shoal.web.screens.crawl_tasks import active, failures, items
-from shoal.web.screens.live import Cell, Live, TableRows, capped, table
+from shoal.web.screens.live import Cell, Live, capped, table
 from shoal.web.screens.pages import ScreenContent, screen
 
 HOSTS = 100
@@ -50,7 +53,9 @@ async def overview(
     live.paths |= paths
     live.text |= labels
     rows = [row for row in status_rows(seen.stats, now) if row[0] not in IN_HEAD]
-    notes = [("", note) for note in (*exit_lines(seen, now), *session_lines(seen, now))]
+    traps = trap_lines(seen.traps, seen.stats.rules)
+    notes = [("", note) for note in (*note_lines(seen, now), *traps)]
+    live.text["slow"] = " · ".join(slow_lines(seen))
     half = -(-len(rows) // 2)
     live.tables |= {"tasks": table(rows[:half], EXITS), "more": table(rows[half:] + notes, EXITS)}
     return {"span": span}
@@ -129,15 +134,17 @@ async def rules(
 ) -> dict[str, Any]:
     """The crawl's rules."""
     values = msgspec.to_builtins(seen.stats.rules)
-    live.tables["rules"] = TableRows([[name, _value(value)] for name, value in values.items()])
+    live.tables["rules"] = table([(name, _value(value)) for name, value in values.items()], EXITS)
     return {}
 
 
 def _value(value: Any) -> str:
-    if value in (None, [], ()):
+    if value in (None, [], (), {}):
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, dict):
+        return shown(value)
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 

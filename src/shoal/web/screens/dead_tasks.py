@@ -136,7 +136,7 @@ def which(fields: Fields) -> DeadFilter:
     if keys:
         given["fingerprints"] = keys
     if not given and ("all", "1") not in fields:
-        raise Problem(400, "nothing was chosen")
+        raise Problem(400, "no task was selected")
     try:
         until = msgspec.convert(dict(fields).get(UNTIL), Moment | None, strict=False)
         return replace(msgspec.convert(given, DeadOrder).which, died_by=until)

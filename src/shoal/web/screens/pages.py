@@ -93,7 +93,7 @@ def _own_referrer(request: web.Request) -> str:
     """The path of the page on which a button was pressed. Empty if it is not on this server."""
     came_from = urlsplit(request.headers.get("Referer", ""))
     is_own = came_from.netloc == request.host and came_from.path.startswith("/")
-    if request.method == "GET" or not is_own or came_from.path.startswith("//"):
+    if not is_own or came_from.path.startswith("//"):
         return ""
     return f"{came_from.path}{'?' if came_from.query else ''}{came_from.query}"
 
@@ -110,13 +110,14 @@ class Pages:
         if problem.status == 401:
             return log_in_page(context, request, 401)
         passes = problem.status in PASSING
+        is_asked_again = passes and request.method in ("GET", "HEAD")
         made = rendered(
             context, request, "problem.html", problem.status,
             title=PASSING.get(problem.status, problem.details.title),
             problem=problem.details,
             passes=passes,
-            is_asked_again=passes and request.method in ("GET", "HEAD"),
-            back=_own_referrer(request),
+            is_asked_again=is_asked_again,
+            back="" if is_asked_again else _own_referrer(request),
         )  # fmt: skip
         made.headers.update(problem.headers)
         return made

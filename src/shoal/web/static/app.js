@@ -136,7 +136,7 @@
     try {
       const headers = etag ? { "If-None-Match": etag } : {};
       const answer = await fetch(address, { headers, cache: "no-store", signal: AbortSignal.timeout(10000) });
-      if (answer.status === 401) return location.reload();
+      if (answer.status === 401 || isGone(answer)) return location.reload();
       if (answer.status === 200) {
         show(await answer.json());
         etag = answer.headers.get("ETag") || "";
@@ -154,6 +154,12 @@
       asking = false;
       plan(Math.min(EVERY_MS * 2 ** Math.min(failures, 3), SLOWEST_MS));
     }
+  }
+
+  // Whether the server says that there is no such crawl any more. A 404 of another form comes from a
+  // proxy, behind which the server may return.
+  function isGone(answer) {
+    return answer.status === 404 && answer.headers.get("Content-Type") === "application/problem+json";
   }
 
   function say(text, kind) {
