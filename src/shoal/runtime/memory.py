@@ -15,6 +15,9 @@ MAX_FREE_BYTES = 16 * 1024 * 1024
 LARGE_BYTES = 4 * 1024 * 1024
 """Blocks of at least this size go back to the system as soon as they are free."""
 
+LARGE_PAGE_BYTES = 256 * 1024
+COLLECT_AFTER_BYTES = 64 * 1024 * 1024
+
 
 def settle_in() -> None:
     """Tune the memory use. Call it once all modules are loaded.
@@ -42,3 +45,24 @@ def _keep_free_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES)
         mallopt(_M_TRIM_THRESHOLD, MAX_FREE_BYTES)
+
+
+class Leftovers:
+    """Frees large pages that handlers have left behind in reference cycles.
+
+    An error that is kept in a variable, or a function in a handler that calls itself, is such a
+    cycle: the page, its text and its tree stay until the garbage collector finds it. That counts
+    objects, not bytes, and large pages of few objects would fill the memory before it runs.
+    """
+
+    def __init__(self) -> None:
+        self._bytes = 0
+
+    def note(self, size: int) -> None:
+        """Note that a page of this size was read."""
+        if size < LARGE_PAGE_BYTES:
+            return
+        self._bytes += size
+        if self._bytes >= COLLECT_AFTER_BYTES:
+            self._bytes = 0
+            gc.collect()

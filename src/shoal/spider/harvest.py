@@ -28,9 +28,9 @@ class UnknownHandler(ShoalError):
 
 
 MAX_YIELDED = 1_000_000
-"""Items and tasks of one page. A handler may count as far as a page says, and pages may be hostile:
-it would fill the memory until its worker is killed."""
-_TOO_MUCH = f"a handler yielded more than {MAX_YIELDED:,} items and tasks for one page"
+"""Items, tasks and files of one page. A handler may count as far as a page says, and pages may be
+hostile: it would fill the memory until its worker is killed."""
+_TOO_MUCH = f"a handler yielded more than {MAX_YIELDED:,} items, tasks and files for one page"
 
 
 class _NotYielded(Exception):
@@ -44,6 +44,9 @@ class Harvest(msgspec.Struct):
     tasks: list[Task] = []
     items: list[Any] = []
     files: list[ItemFiles] = []
+    links_to_files: int = 0
+    """How many links there are in `files`. One page may have many items, each with all of its
+    files."""
 
 
 async def harvest(spider: Spider, page: Page) -> Harvest:
@@ -93,6 +96,8 @@ async def _sort(thing: Any, into: Harvest) -> None:
         into.items.append(thing)
     elif isinstance(thing, ItemFiles):
         into.files.append(thing)
+        into.links_to_files += len(thing.tasks) + len(thing.addresses)
+        _check_size(into)
     elif isinstance(thing, AsyncIterable):
         async for inner in thing:
             try:
@@ -121,7 +126,7 @@ async def _sort_all(things: Any, into: Harvest) -> None:
 
 
 def _check_size(into: Harvest) -> None:
-    if len(into.items) + len(into.tasks) > MAX_YIELDED:
+    if len(into.items) + len(into.tasks) + into.links_to_files > MAX_YIELDED:
         raise _NotYielded(_TOO_MUCH)
 
 

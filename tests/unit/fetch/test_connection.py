@@ -294,6 +294,25 @@ async def test_an_idle_connection_holds_no_body(encoding: str) -> None:
     assert held < 1.1 * size  # The answer itself, which the test still has.
 
 
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+async def test_a_connection_that_failed_holds_no_body(encoding: str) -> None:
+    """Nor does the error, whose traceback led to the body."""
+    limit = 1024**2
+    body = gzip.compress(bytes(2 * limit)) if encoding == "gzip" else bytes(2 * limit)
+    header = b"HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\n\r\n" % encoding.encode()
+    tracemalloc.start()
+    try:
+        scene = Scene(limit).receive(header)
+        for start in range(0, len(body), BYTES_PER_TURN):
+            scene.receive(body[start : start + BYTES_PER_TURN])
+        error = scene.answer.exception()
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert isinstance(error, TooLarge)
+    assert held < limit / 4
+
+
 async def test_much_at_once_is_read_in_turns() -> None:
     """Others have their turn in between, and nothing more is taken from the wire meanwhile."""
     body = b"x" * (BYTES_PER_TURN * 7)

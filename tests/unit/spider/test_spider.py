@@ -367,6 +367,17 @@ async def test_a_handler_may_not_yield_without_end(
         await harvest(Endless(), page_for())
 
 
+async def test_a_handler_may_not_yield_files_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    class AllForEach(Spider):
+        def parse(self, page: Page) -> Iterator[Any]:
+            for number in range(10):
+                yield page.files([f"/{name}.png" for name in range(20)], item={"number": number})
+
+    monkeypatch.setattr("shoal.spider.harvest.MAX_YIELDED", 100)
+    with pytest.raises(TypeError, match="more than"):
+        await harvest(AllForEach(), page_for())
+
+
 async def test_a_coroutine_that_was_not_awaited_is_named() -> None:
     with pytest.raises(TypeError, match="await it first"):
         await harvest(yielding(_coroutine()), page_for())

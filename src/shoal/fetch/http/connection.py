@@ -220,8 +220,7 @@ class Connection(asyncio.Protocol):
         except FetchError as error:
             self._fail(error)
             return
-        self._arrived.clear()
-        self._body = None  # Free its memory: the connection may be idle for a long time.
+        self._forget_body()  # The connection may be idle for a long time.
         self.is_reusable = is_reusable
         self._answer.set_result(Reply(self._status, self._named, body))
         if not is_reusable:
@@ -238,9 +237,17 @@ class Connection(asyncio.Protocol):
                 self._answer.set_result(Reply(self._status, self._named, b""))
             else:
                 error.__cause__ = error.__cause__ or cause
-                self._answer.set_exception(error)
+                # Frames in the traceback hold parts of the body.
+                self._answer.set_exception(error.with_traceback(None))
+        self._forget_body()
         self.abort()
         return error
+
+    def _forget_body(self) -> None:
+        """Free the memory of the body at once. After a failure, the error and the connection refer
+        to each other until a garbage collection, and there may be hundreds of such bodies."""
+        self._arrived.clear()
+        self._body = None
 
     # Reading
 

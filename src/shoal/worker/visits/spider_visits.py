@@ -20,6 +20,7 @@ from shoal.fetch.robots import RobotsGate
 from shoal.frontier.admission import Admission, default_pool, default_session
 from shoal.frontier.patient import patient
 from shoal.frontier.values import ENDING, Entry, Lease
+from shoal.runtime.memory import Leftovers
 from shoal.seeds.sitemap_tasks import SITEMAP, is_large
 from shoal.spider.spider import Spider
 from shoal.worker.assignment import Assignment
@@ -91,6 +92,7 @@ class SpiderVisits:
         self._jars = LiveJars(assignment.sessions) if assignment.sessions is not None else None
         self._known_urls = KnownUrls()
         self._handler_errors = HandlerErrors()
+        self._leftovers = Leftovers()
         self._open_fetcher = open_fetcher or partial(fetchers_for, settings)
         self._admission = admission
         self._fetcher: Fetcher | None = None
@@ -182,6 +184,7 @@ class SpiderVisits:
         """Make one try. The spider's own counts are reported only for a try that ends its task."""
         counted = own_counts.begin()
         report = await self._visited(lease, send_by, answered)
+        self._leftovers.note(report.outcome.body_bytes)
         if report.outcome.detail:
             self._handler_errors.note(report.outcome)
         if counted and report.outcome.verdict in ENDING:
