@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +10,7 @@ from playwright.sync_api import Browser, sync_playwright
 from support.processes import Folder
 from support.rarely import first_then_rare
 from support.redis_servers import RedisServer
+from support.server_process import program
 
 CHROMIUM = "/usr/bin/chromium"
 ARGUMENTS = (
@@ -21,12 +21,10 @@ ARGUMENTS = (
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium. Skips where there is none. Its event loop runs until it is closed: other modules
-    have their own."""
-    if shutil.which(CHROMIUM) is None:
-        pytest.skip("no chromium here: scripts/servers installs it")
+    """Chromium. Its event loop runs until it is closed: other modules have their own."""
+    chromium = program(CHROMIUM)
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        launched = playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
         yield launched
         launched.close()
 

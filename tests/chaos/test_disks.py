@@ -12,6 +12,7 @@ import pytest
 from support.links import numbered_pages, paths_of, put_spider
 from support.processes import Ended, Folder, limiting_files_to, obeying_permissions
 from support.rarely import first_then_rare
+from support.server_process import lacking
 from support.sites import Site, serving
 
 PAGES, PAGE_SIZE = 300, 3_000
@@ -31,7 +32,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=400k", "none", str(folder)]
     if subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.skip("mounting needs rights")
+        lacking("the right to mount: run as root")
     yield folder
     subprocess.run(["umount", str(folder)], check=True)
 

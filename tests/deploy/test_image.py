@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +20,7 @@ from support.processes import Folder
 from support.redis_chaos import assert_links_are_complete
 from support.redis_servers import RedisServer
 from support.s3_servers import Rclone
-from support.server_process import free_port
+from support.server_process import free_port, program
 from support.sites import serving
 from support.until import until_now
 
@@ -215,12 +214,11 @@ def calls_of(name: str) -> set[str]:
     """A system call, or those of a group."""
     if not name.startswith("@"):
         return {name}
-    listed = containers.run("systemd-analyze", "syscall-filter", "--no-pager", name).out
+    listed = containers.run(program("systemd-analyze"), "syscall-filter", "--no-pager", name).out
     words = [line.strip() for line in listed.splitlines()[1:] if "#" not in line]
     return {call for word in words for call in calls_of(word)}
 
 
-@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze")
 def test_the_system_calls_of_the_unit_are_enough(
     links_image: str, options: list[str], folder: Folder, site: GatedSite, tmp_path: Path
 ) -> None:

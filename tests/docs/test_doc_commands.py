@@ -18,6 +18,7 @@ from support.docs import Reader
 from support.makefile import extras, targets
 from support.markdown import PAGES, README, ROOT, SHELL, Block, Command, blocks, commands, name_of
 from support.operators import is_operators, unknown_to_operators
+from support.server_process import program
 from support.session_site import SessionSite
 
 PLACEHOLDERS = {
@@ -38,8 +39,9 @@ PROGRAMS = {
     "javascript": ("node", "client.mjs"),
     "go": ("go", "run", "client.go"),
 }
-"""What runs a block in its language, and as which file. PHP and Node are installed; Go is several
-hundred megabytes, so its client is tried where somebody has it."""
+"""What runs a block in its language, and as which file."""
+LARGE = "go"
+"""This is several hundred megabytes, so its client is tried where somebody has it."""
 READ_FIRST = {README, ROOT / "docs/guides/running.md", ROOT / "docs/guides/redis.md"}
 RUNS_SQL = ROOT / "docs/guides/results.md"
 
@@ -89,13 +91,13 @@ def test_commands_do_what_the_page_says(
 
 
 def try_client(reader: Reader, block: Block) -> None:
-    """Run a program in another language, where there is one."""
-    program, *options, name = PROGRAMS[block.language]
-    if shutil.which(program) is None:
+    """Run a program in another language."""
+    command, *options, name = PROGRAMS[block.language]
+    if command == LARGE and shutil.which(command) is None:
         return
     reader.write(name, block.text)
-    ended = reader.run(program, *options, name)
-    assert ended.code == 0, f"{program}: {ended}"
+    ended = reader.run(program(command), *options, name)
+    assert ended.code == 0, f"{command}: {ended}"
 
 
 def try_python(reader: Reader, block: Block) -> None:
@@ -116,14 +118,14 @@ def write_file(reader: Reader, block: Block) -> bool:
 
 def try_command(reader: Reader, command: Command) -> str:
     """Run a command of Shoal, or check that one of another program makes sense."""
-    program, _, rest = command.text.partition(" ")
+    name, _, rest = command.text.partition(" ")
     if is_operators(command.text):
         assert not unknown_to_operators(command.text), command
-    elif program == "make":
+    elif name == "make":
         assert set(rest.split()) <= targets(), command
-    elif program == "pip":
+    elif name == "pip":
         assert {name for found in _EXTRA.findall(rest) for name in found.split(",")} <= extras()
-    elif program == "shoal" or program in SHELL_WORDS:
+    elif name == "shoal" or name in SHELL_WORDS:
         ended = reader.follow(command._replace(text=without_placeholders(command.text)))
         assert ended.code in allowed_codes(command), f"{command}: {ended}"
         assert not has_crashed(ended.err), ended.err

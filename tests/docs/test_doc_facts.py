@@ -140,6 +140,16 @@ def test_ci_runs_all_tests() -> None:
     assert re.findall(r"make (.+)$", ci, re.MULTILINE) == ["test", "test-all"]
 
 
+def test_servers_that_cannot_be_installed_stop_no_suite() -> None:
+    """Tests say which are missing. Benchmarks cannot do without them."""
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    steps = re.findall(r"^([a-z-]+):.*\n\t(-?)@scripts/servers$", makefile, re.MULTILINE)
+    assert {name: bool(goes_on) for name, goes_on in steps} == {
+        **dict.fromkeys(("test", "test-all", "test-deploy"), True),
+        **dict.fromkeys(("bench", "bench-quick"), False),
+    }
+
+
 def test_the_decision_on_verdicts_names_the_statuses_that_are_retried() -> None:
     rows = table_after(ROOT / "docs/decisions/0003-verdicts.md", "dead or dropped")
     (retried,) = (what for what, verdict in rows if verdict.startswith("retried"))

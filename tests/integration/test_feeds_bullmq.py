@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
 from support.markdown import ROOT, blocks
 from support.processes import Folder
 from support.redis_servers import RedisServer
-from support.server_process import program
+from support.server_process import missing_server, program
 from support.until import LIMIT_S, until_now
 
 MODULES = ROOT / ".bullmq" / "node_modules"
@@ -32,17 +30,10 @@ await redis.quit();
 """
 
 
-def missing() -> NoReturn:
-    reason = "bullmq is not installed: run scripts/setup bullmq"
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 @pytest.mark.rare
 def test_the_worker_of_the_guide(tmp_path: Path, redis_server: RedisServer) -> None:
     if not (MODULES / "bullmq").exists():
-        missing()
+        missing_server("bullmq", "run scripts/setup bullmq")
     folder = Folder(tmp_path)
     (tmp_path / "node_modules").symlink_to(MODULES)
     (worker,) = (b.text for b in blocks(GUIDE) if b.text.startswith("// worker.mjs\n"))

@@ -139,9 +139,10 @@ class PostgresServer(ServerProcess):
         )
 
     def _command(self) -> list[str]:
-        options = {"listen_addresses": "127.0.0.1", **self._settings}
+        # No socket in the folder, whose path may be too long for one.
+        options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", **self._settings}
         command = [program("setpriv"), *_as_postgres(), "--pdeathsig", "KILL", _binary("postgres")]
-        command += ["-D", str(self._data), "-p", str(self.port), "-k", str(self._folder)]
+        command += ["-D", str(self._data), "-p", str(self.port)]
         for name, value in options.items():
             command += ["-c", f"{name}={value}"]
         return command

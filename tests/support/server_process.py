@@ -43,7 +43,11 @@ def _is_free(port: int) -> bool:
 
 def missing_server(name: str, cure: str = "run scripts/servers") -> NoReturn:
     """Skip the test because a server is not installed. In CI, fail it."""
-    reason = f"{name} is not installed: {cure}"
+    lacking(f"{name} is not installed: {cure}")
+
+
+def lacking(reason: str) -> NoReturn:
+    """Skip the test because this machine lacks something. In CI, fail it."""
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)

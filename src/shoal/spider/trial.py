@@ -26,8 +26,9 @@ SECONDS, SECONDS_PER_BYTE = 0.5, 0.1 / 1024 / 1024
 TREE_BYTES, TREE_BYTES_PER_BYTE = 256 * 1024 * 1024, 16
 """Memory for the tree of a page, likewise."""
 
-PATIENCE = 10
-"""How many times longer the clock may say that it takes: other processes want the processor too."""
+PATIENCE = 60
+"""How many times longer the clock may say that it takes: other processes want the processor too.
+On a busy machine there are dozens."""
 
 TRIES = 2
 """A process may also end for reasons of its own."""

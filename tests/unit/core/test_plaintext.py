@@ -90,7 +90,6 @@ def test_lines_of_ours_are_tame_in_other_peoples_handlers() -> None:
     record = _record("a message was put aside: %s", HOSTILE)
     assert OneLine().filter(record)
     assert not ORDERS & set(logging.Formatter().format(record))
-    pytest.importorskip("scrapy")
     from shoal.scrapy.scheduler import log
 
     assert any(isinstance(each, OneLine) for each in log.filters)

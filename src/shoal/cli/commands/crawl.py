@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -104,7 +105,10 @@ def crawl(
     targets, spider, settings = told_spider(targets, arg, options)
     if output is not None:
         check_output(output, settings)
-    summary = run_and_show(spider, settings, targets, fresh=fresh, json=json, output=output)
+    again = "this command without --fresh" if fresh else "this command"
+    summary = run_and_show(
+        spider, settings, targets, fresh=fresh, again=again, json=json, output=output
+    )
     raise typer.Exit(summary.exit_code)
 
 
@@ -114,10 +118,12 @@ def run_and_show(
     targets: list[str],
     *,
     fresh: bool,
+    again: str | None,
     json: bool,
     output: Path | None = None,
 ) -> Summary:
-    """Run a crawl with a progress line; print how it ended, and write its items if so asked."""
+    """Run a crawl with a progress line; print how it ended, and write its items if so asked.
+    `again` is the command that continues the crawl, if one can."""
     logs.configure(json_lines=settings.json_logs)
     with display.progress(quiet=settings.json_logs and json) as watch:
         summary = run(run_crawl(spider, settings, targets=targets, fresh=fresh, watch=watch))
@@ -125,21 +131,23 @@ def run_and_show(
         display.print_json(summary_json(summary))
     else:
         display.out().print(display.summary_table(summary))
-        for line in _hints(summary, settings, has_output=output is not None):
+        for line in _hints(summary, settings, again, has_output=output is not None):
             display.say(line)
     if output is not None:
         write_items(output, settings, summary)
     return summary
 
 
-def _hints(summary: Summary, settings: Settings, *, has_output: bool) -> list[str]:
+def _hints(
+    summary: Summary, settings: Settings, again: str | None, *, has_output: bool
+) -> list[str]:
     stats, crawl = summary.stats, summary.stats.crawl
     results, frontier = _options(settings, "results"), _options(settings, "frontier", "state")
     hints = []
     if summary.finished_before is not None:
         finished = f"{crawl} finished on {day(summary.finished_before, time.time())}"
-        again = f"--name X --previous {crawl} crawls again"
-        hints.append(f"nothing new: {finished}. --fresh starts over; {again}")
+        anew = f"--name X --previous {crawl} crawls again"
+        hints.append(f"nothing new: {finished}. --fresh starts over; {anew}")
     elif summary.finished and not stats.added:
         hints.append(f"there was no URL to begin with: shoal seed {crawl} URL{frontier} adds one")
     if settings.results.partition(":")[0] in STREAM_SCHEMES:
@@ -151,14 +159,20 @@ def _hints(summary: Summary, settings: Settings, *, has_output: bool) -> list[st
     if stats.dead:
         died = counted(stats.dead, "task")
         hints.append(f"why {died} died: shoal dead list {crawl}{frontier}")
-        hints.append(f"to try again: shoal dead retry {crawl}{frontier}, then this command")
+    return hints if again is None else [*hints, *_ways_on(summary, frontier, again)]
+
+
+def _ways_on(summary: Summary, frontier: str, again: str) -> Iterator[str]:
+    """How to continue the crawl."""
+    stats, crawl = summary.stats, summary.stats.crawl
+    if stats.dead:
+        yield f"to try again: shoal dead retry {crawl}{frontier}, then {again}"
     if stats.state is CrawlState.PAUSED:
-        hints.append(f"it is paused: shoal resume {crawl}{frontier}, then this command")
+        yield f"it is paused: shoal resume {crawl}{frontier}, then {again}"
     elif not summary.finished:
-        hints.append("to go on: the same command again")
+        yield f"to go on: run {again}"
     elif stats.remaining:
-        hints.append(f"{stats.remaining:,} URLs are left: a higher --max-pages goes on")
-    return hints
+        yield f"{stats.remaining:,} URLs are left: a higher --max-pages goes on"
 
 
 def _options(settings: Settings, *names: str) -> str:

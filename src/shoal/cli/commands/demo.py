@@ -56,8 +56,10 @@ def demo(
     settings = config.load(spider=settings_of(ShopSpider), options=options)
     with _shops(hosts, products) as urls:
         display.say(f"{hosts} shops are open, the first at {urls[0]}")
+        display.say("Some of their products are broken: expect a few errors.")
         os.environ[URLS_VARIABLE] = ",".join(urls)
-        run_and_show(ShopSpider, settings, [TARGET], fresh=True, json=False)
+        # The shops are gone in the end, so nothing can be crawled again.
+        run_and_show(ShopSpider, settings, [TARGET], fresh=True, again=None, json=False)
         _show_items(run(_items(settings)))
         display.say("Broken products are dead and forbidden pages dropped, as they should be.")
         _show_one_page(settings, urljoin(urls[0], PAGE))
