@@ -23,7 +23,7 @@ from shoal.frontier.redis import RedisFrontier
 from shoal.frontier.redis.packing import pack
 from shoal.frontier.redis.shard import Shard
 from shoal.frontier.redis.windows import DEEP, MOST_OWN, OWN_FROM, Window
-from shoal.frontier.values import Ask, Control, CrawlState, TaskState, Verdict
+from shoal.frontier.values import Ask, Control, CrawlState, HostOrder, TaskState, Verdict
 from support.carried_audit import carried_faults
 from support.frontiers import CRAWL, HOST, Client, FakeClock, entry, open_rules, outcome, pages
 from support.memory_carrier import MemoryCarrier, Store
@@ -515,10 +515,16 @@ class TestTrouble:
         assert len(await client.lease(9)) == SMALL.fast
         await client.add(entry("b.example/"))
         assert (await client.lease_one()).task.site == "b.example"
+        assert await client.frontier.hosts(CRAWL, 9, HostOrder.FAILING) == []
+        assert {h.host: h.dry_s > 0 for h in await client.frontier.hosts(CRAWL, 9)} == {
+            HOST: True,
+            "b.example": False,
+        }
         await until("a word of it", lambda: "waiting for the broker" in caplog.text)
         store.is_away = False
         await until("a block that comes", lambda: client.lease(1))
         await until("a word of it", lambda: "the broker is back" in caplog.text)
+        assert not any(host.dry_s for host in await client.frontier.hosts(CRAWL, 9))
         assert caplog.text.count("waiting for the broker") == 1
 
     async def test_no_more_is_brought_than_can_wait_for_it(

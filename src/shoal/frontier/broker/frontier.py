@@ -40,6 +40,8 @@ from shoal.frontier.values import (
     Entry,
     Grant,
     Holding,
+    Host,
+    HostOrder,
     Lease,
     Outcome,
     Record,
@@ -236,6 +238,19 @@ class CarriedFrontier(RedisFrontier):
         if not stats.state.over:
             stats.outside, stats.missing = outside, int(missing or 0)
         return stats
+
+    async def hosts(
+        self, crawl: str, limit: int, order: HostOrder = HostOrder.BUSIEST
+    ) -> list[Host]:
+        hosts = await super().hosts(crawl, limit, order)
+        if hosts:
+            shard = (await self._crawl(crawl)).home
+            now = int((await shard.counts())["now"])
+            dry, names = f"{await shard.prefix()}dry", [host.host for host in hosts]
+            moments = await self._link.command("ZMSCORE", dry, *names)
+            for host, moment in zip(hosts, moments, strict=True):
+                host.dry_s = 0.0 if moment is None else max(now - float(moment), 0.0) / 1e6
+        return hosts
 
     async def find(self, crawl: str, entry: Entry) -> Record | None:
         record = await super().find(crawl, entry)
