@@ -17,7 +17,12 @@ from shoal.frontier.broker import chores as of_chores
 from shoal.frontier.broker import frontier as of_frontier
 from shoal.frontier.broker.blocks import SEAL_BYTES, lane_of, read_block
 from shoal.frontier.broker.carrier import Block, host_lane
-from shoal.frontier.broker.frontier import OUTSIDE_OR_DONE, CarriedFrontier, Waits
+from shoal.frontier.broker.frontier import (
+    CANCELLED_OR_DONE,
+    OUTSIDE_OR_DONE,
+    CarriedFrontier,
+    Waits,
+)
 from shoal.frontier.port import Frontier
 from shoal.frontier.redis import RedisFrontier
 from shoal.frontier.redis.packing import pack
@@ -579,6 +584,16 @@ class TestTrouble:
         assert (record.state, record.reason) == (TaskState.WAITING, OUTSIDE_OR_DONE)
         await client.work_off()
         assert await client.state(tasks[5]) is TaskState.DONE
+
+    async def test_what_is_outside_when_the_crawl_is_cancelled_does_not_wait(
+        self, client: Client, store: Store
+    ) -> None:
+        tasks = pages(7)
+        await client.start(*tasks)
+        await published(client, store, 1)
+        await client.control(Control.CANCEL)
+        record = await client.record(tasks[5])
+        assert (record.state, record.reason) == (TaskState.DROPPED, CANCELLED_OR_DONE)
 
     async def test_a_server_that_was_restarted_gets_its_blocks_again(
         self, client: Client, store: Store, raw: Any

@@ -28,6 +28,7 @@ from shoal.frontier.broker.missing import LATE_S, MissingSearch
 from shoal.frontier.broker.receipts import ACK_AFTER_S, Receipts
 from shoal.frontier.broker.repair import Repair
 from shoal.frontier.broker.request_counter import RequestCounter
+from shoal.frontier.facts import DROPPED_BY_CANCEL
 from shoal.frontier.port import Capabilities, Ended
 from shoal.frontier.redis.frontier import RedisFrontier
 from shoal.frontier.redis.shard import Clock
@@ -52,6 +53,8 @@ from shoal.frontier.values import (
 
 OUTSIDE_OR_DONE = "waits with the carrier, or is done"
 """The state of a task that was seen and is not in Redis, while blocks of its host are outside."""
+CANCELLED_OR_DONE = f"{DROPPED_BY_CANCEL}, unless it was done before"
+"""The same in a crawl that was cancelled: the state is that of a dropped task."""
 
 AT_WORK = (
     "somebody may be at work on crawl '{0}': shoal pause {0}, and wait until nothing is in hand"
@@ -256,10 +259,13 @@ class CarriedFrontier(RedisFrontier):
         record = await super().find(crawl, entry)
         if record is None or record.state is not TaskState.DONE:
             return record
-        prefix = await (await self._crawl(crawl)).home.prefix()
-        if await self._link.command("HEXISTS", f"{prefix}away", entry.task.site):
-            return replace(record, state=TaskState.WAITING, reason=OUTSIDE_OR_DONE)
-        return record
+        shard = (await self._crawl(crawl)).home
+        away = f"{await shard.prefix()}away"
+        if not await self._link.command("HEXISTS", away, entry.task.site):
+            return record
+        if (await shard.counts())["state"] == CrawlState.CANCELLED:
+            return replace(record, state=TaskState.DROPPED, reason=CANCELLED_OR_DONE)
+        return replace(record, state=TaskState.WAITING, reason=OUTSIDE_OR_DONE)
 
     async def close(self) -> None:
         for chores in self._chores.values():
