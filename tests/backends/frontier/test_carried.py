@@ -532,6 +532,26 @@ class TestTrouble:
         assert not any(host.dry_s for host in await client.frontier.hosts(CRAWL, 9))
         assert caplog.text.count("waiting for the broker") == 1
 
+    async def test_a_host_whose_blocks_do_not_come_delays_no_other(
+        self, redis_server: RedisServer, store: Store, raw: Any
+    ) -> None:
+        waits = Waits(fill_s=LIMIT_S / 3)
+        frontier = CarriedFrontier(redis_server.url, MemoryCarrier(store), SMALL, waits=waits)
+        client = Client(frontier, "worker", CRAWL)
+        await client.start(*pages(30), rate="20/s")
+        await published(client, store, 9)
+        store.lanes.clear()
+
+        async def is_dry() -> bool:
+            await client.lease(1)
+            return bool(raw.zcard(await key_of(client, "dry")))
+
+        await until("an empty window", is_dry)
+        await client.add(*pages(2, "b.example"))
+        for _ in range(2):  # The second one waits for its turn.
+            assert (await client.lease_one()).task.site == "b.example"
+        await frontier.close()
+
     async def test_no_more_is_brought_than_can_wait_for_it(
         self, client: Client, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:

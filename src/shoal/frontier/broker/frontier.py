@@ -160,25 +160,28 @@ class CarriedFrontier(RedisFrontier):
     async def _filled(self, crawl: str, ask: Ask, grant: Grant, came: int) -> Grant:
         """Wait a moment for blocks from outside if the grant has too few leases, and add leases
         from them. `came` is how many blocks had come back before the grant was asked for. A grant
-        with leases that must be sent at once does not wait."""
+        with leases that must be sent at once does not wait, and hosts that have tasks do not wait
+        for those that have none."""
         chores = self._chores[crawl]
         give_up_at = time.monotonic() + self._waits.fill_s
-        dry = grant.shares.pop(DRY, 0)
+        dry, turn_at = grant.shares.pop(DRY, 0), _next_turn(grant)
         enough = ask.room * self._waits.enough
-        while dry and _may_want_more(ask, grant) and time.monotonic() < give_up_at:
+        while dry and _may_want_more(ask, grant) and (now := time.monotonic()) < give_up_at:
             if len(grant.leases) >= enough:
                 chores.wake()
                 break
-            await chores.fill(ask.room - len(grant.leases), self._waits.fill_s)
+            within_s = self._waits.fill_s if grant.leases else max(turn_at - now, 0.0)
+            await chores.fill(ask.room - len(grant.leases), within_s)
             if chores.came == came and await self._dry_hosts(crawl) >= dry:
-                # No block came. Another process may just have fetched them, so look once more.
                 if grant.leases or chores.is_away:
                     break
-                await asyncio.sleep(LOOK_EVERY_S)
-                continue
+                if time.monotonic() < turn_at:
+                    # No block came. Another process may just have fetched them, so look once more.
+                    await asyncio.sleep(LOOK_EVERY_S)
+                    continue
             came = chores.came
             grant = _merged(grant, await super().lease(crawl, _rest(ask, grant)))
-            dry = grant.shares.pop(DRY, 0)
+            dry, turn_at = grant.shares.pop(DRY, 0), _next_turn(grant)
         return grant
 
     async def _dry_hosts(self, crawl: str) -> int:
@@ -306,6 +309,12 @@ def _may_want_more(ask: Ask, grant: Grant) -> bool:
     if grant.state is not CrawlState.RUNNING or len(grant.leases) >= ask.room:
         return False
     return not any(lease.paced or lease.alone for lease in grant.leases)
+
+
+def _next_turn(grant: Grant) -> float:
+    """The moment at which to ask again, by time.monotonic(): it may be the turn of a host that does
+    not wait for blocks."""
+    return time.monotonic() + max(grant.wait_s or 0.0, LOOK_EVERY_S)
 
 
 def _rest(ask: Ask, grant: Grant) -> Ask:
