@@ -231,6 +231,21 @@ class TestRabbit:
         await source.close()
         await queue.close()
 
+    async def test_headers_that_leave_no_room_for_a_reason(
+        self, rabbitmq_server: RabbitServer, frontier: Frontier
+    ) -> None:
+        """The broker closes the connection of whoever sends more than fits into a frame."""
+        queue = RabbitQueue(rabbitmq_server)
+        await queue.send(some_urls(1))
+        await queue.send_with_headers(b"no URL", {"trace": "x" * 131_000})
+        await queue.send_with_headers(b"nor this", {"trace": "x"})
+        source = open_source(queue.address)
+        fed = await feed(source, frontier)
+        assert (fed.added, fed.rejected, fed.waiting) == (1, 2, 0)
+        assert {aside.body for aside in await queue.rejected()} == {"no URL", "nor this"}
+        await source.close()
+        await queue.close()
+
 
 @pytest.mark.parametrize(
     ("address", "why"),

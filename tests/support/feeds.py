@@ -52,6 +52,9 @@ class RabbitQueue(Queue):
         numbered = ((body, f"{self.name} {next(_numbers)}") for body in bodies)
         await self._link.publish([Message(key=self.name, body=b, id=i) for b, i in numbered])
 
+    async def send_with_headers(self, body: bytes, headers: dict[str, Any]) -> None:
+        await self._link.publish([Message(key=self.name, body=body, id="1", headers=headers)])
+
     async def rejected(self) -> list[Aside]:
         taken = await self._link.get(f"{self.name}.rejected", 100)
         return [

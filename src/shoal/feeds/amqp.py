@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import struct
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
+
+from pamqp.encode import field_table
 
 from shoal.core.addresses import Address
 from shoal.drivers.amqp.failures import QueueGone
@@ -13,11 +16,16 @@ from shoal.drivers.amqp.link import DEFAULT_VHOST, AmqpLink, Taken, amqp_address
 from shoal.drivers.amqp.link import Message as Outgoing
 from shoal.errors import ConfigError, StorageBusy
 from shoal.feeds.formats import Wire
-from shoal.feeds.port import Message, Source, printable
+from shoal.feeds.port import Message, Rejected, Source, printable
 
 PREFETCH = 1000
 """The maximum number of unacknowledged messages. It bounds the memory they take, and how many are
 delivered again if this process dies."""
+
+
+HEADERS_KEPT = 64 * 1024
+"""The maximum size of the headers that a rejected message keeps. RabbitMQ closes the connection if
+the headers of a message do not fit into a frame, by default of 128 KB."""
 
 
 class AmqpSource(Source):
@@ -51,22 +59,15 @@ class AmqpSource(Source):
     async def done(self, messages: Sequence[Message]) -> None:
         await self._link.ack([m.receipt for m in messages if isinstance(m.receipt, Taken)])
 
-    async def reject(self, message: Message, reason: str) -> None:
+    async def reject(self, rejected: Sequence[Rejected]) -> None:
         aside = f"{self._queue}.rejected"
-        headers = {**message.wire.headers, "shoal-reason": printable(reason)}
-        rejected = Outgoing(
-            key=aside,
-            body=message.wire.body,
-            id=uuid4().hex,
-            headers=headers,
-            content_type=message.wire.content_type or None,
-        )
+        sent = [_aside(aside, one) for one in rejected]
         try:
-            await self._link.publish([rejected])
+            await self._link.publish(sent)
         except QueueGone:
             await self._link.declare(aside, {})
-            await self._link.publish([rejected])
-        await self.done([message])
+            await self._link.publish(sent)
+        await self.done([one.message for one in rejected])
 
     async def waiting(self) -> int:
         try:
@@ -108,3 +109,22 @@ def _message(taken: Taken) -> Message:
     # Celery's id is that of the task. A retry has the same id, and is the same work.
     identity = properties.message_id or headers.get("id") or ""
     return Message(wire, taken, str(identity))
+
+
+def _aside(queue: str, rejected: Rejected) -> Outgoing:
+    wire = rejected.message.wire
+    return Outgoing(
+        key=queue,
+        body=wire.body,
+        id=uuid4().hex,
+        headers={**headers_to_keep(wire.headers), "shoal-reason": printable(rejected.reason)},
+        content_type=wire.content_type or None,
+    )
+
+
+def headers_to_keep(headers: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The headers, if they can be sent again beside a reason. Otherwise none."""
+    try:
+        return headers if len(field_table(dict(headers))) <= HEADERS_KEPT else {}
+    except (TypeError, ValueError, struct.error):  # A type that the library only reads.
+        return {}

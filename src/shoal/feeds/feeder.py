@@ -22,7 +22,7 @@ import msgspec
 from shoal.config import Rules
 from shoal.errors import BadUrl, ConfigError, StorageBusy, UnknownCrawl
 from shoal.feeds.formats import tasks_of
-from shoal.feeds.port import Message, Source, printable
+from shoal.feeds.port import Message, Rejected, Source, printable
 from shoal.frontier.admission import Admission
 from shoal.frontier.port import WorkIntake
 from shoal.frontier.values import CANCELLED, Added, CrawlState, Entry
@@ -125,13 +125,15 @@ class Feeder:
 
     async def _move(self, messages: Sequence[Message], rules: Rules) -> None:
         admission = Admission(rules)
-        entries, moved = list[Entry](), list[Message]()
+        entries, moved, rejected = list[Entry](), list[Message](), list[Rejected]()
         for message in messages:
             try:
                 entries += _entries(message, admission)
                 moved.append(message)
             except BadUrl as error:
-                await self._reject(message, str(error))
+                rejected.append(Rejected(message, str(error)))
+        if rejected:
+            await self._reject(rejected)
         for start in range(0, len(entries), BATCH):
             some = entries[start : start + BATCH]
             add = partial(self._frontier.add, self._crawl, some)
@@ -142,11 +144,11 @@ class Feeder:
         await self._of_source(partial(self._source.done, moved))
         self.fed.messages += len(moved)
 
-    async def _reject(self, message: Message, reason: str) -> None:
-        await self._of_source(partial(self._source.reject, message, reason))
-        self.fed.rejected += 1
+    async def _reject(self, rejected: Sequence[Rejected]) -> None:
+        await self._of_source(partial(self._source.reject, rejected))
+        self.fed.rejected += len(rejected)
         if self._warning.is_due():
-            log.warning("a message was put aside: %s", printable(reason))
+            log.warning("a message was put aside: %s", printable(rejected[0].reason))
 
     async def _of_source(self, call: Callable[[], Awaitable[T]]) -> T:
         return await self._patiently(f"feed {self._source.shown}", call)

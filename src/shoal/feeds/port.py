@@ -27,6 +27,13 @@ class Message(msgspec.Struct, frozen=True):
     """The same in every delivery. Empty if neither broker nor sender gave it one."""
 
 
+class Rejected(msgspec.Struct, frozen=True):
+    """A message that is not let in, and why."""
+
+    message: Message
+    reason: str
+
+
 class Source(Protocol):
     """A queue of messages. Any number of processes may take from it. Methods raise StorageBusy,
     StorageFailed and ConfigError as those of stores do."""
@@ -43,8 +50,9 @@ class Source(Protocol):
         """Acknowledge messages whose tasks the frontier has."""
 
     @abstractmethod
-    async def reject(self, message: Message, reason: str) -> None:
-        """Put a message aside with the reason, where people find it, and acknowledge it."""
+    async def reject(self, rejected: Sequence[Rejected]) -> None:
+        """Put messages aside with the reasons, where people find them, and acknowledge them. On
+        failure, some may be there already."""
 
     @abstractmethod
     async def waiting(self) -> int:

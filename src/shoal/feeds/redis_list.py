@@ -19,7 +19,7 @@ import msgspec
 from shoal.drivers.redis.link import RedisLink
 from shoal.drivers.redis.scripts import Scripts
 from shoal.feeds.formats import Wire
-from shoal.feeds.port import REJECTED_KEPT, Message, Source, printable
+from shoal.feeds.port import REJECTED_KEPT, Message, Rejected, Source, printable
 
 HELD_S = 60.0
 """A process that has not finished a message by then is taken for dead, and others get it."""
@@ -58,9 +58,9 @@ class RedisListSource(Source):
         if members:
             await self._link.command("ZREM", self._taken, *members)
 
-    async def reject(self, message: Message, reason: str) -> None:
-        await put_aside(self._link, self._key, message.wire.body, reason)
-        await self.done([message])
+    async def reject(self, rejected: Sequence[Rejected]) -> None:
+        await put_aside(self._link, self._key, rejected)
+        await self.done([one.message for one in rejected])
 
     async def waiting(self) -> int:
         waiting = await self._link.command("LLEN", self._key)
@@ -78,13 +78,17 @@ class RedisListSource(Source):
         return taken
 
 
-async def put_aside(link: RedisLink, key: str, body: bytes, reason: str) -> None:
-    """Store a rejected message in the list KEY:rejected, in the same form as a crawl's inbox
+async def put_aside(link: RedisLink, key: str, rejected: Sequence[Rejected]) -> None:
+    """Store rejected messages in the list KEY:rejected, in the same form as a crawl's inbox
     does."""
-    text = body[: 4 * ENTRY_KEPT].decode("utf-8", "replace")[:ENTRY_KEPT]
-    record = {"entry": text, "reason": printable(reason), "at": time.time()}
+    records = list[bytes]()
+    for one in rejected:
+        body = one.message.wire.body[: 4 * ENTRY_KEPT]
+        text = body.decode("utf-8", "replace")[:ENTRY_KEPT]
+        record = {"entry": text, "reason": printable(one.reason), "at": time.time()}
+        records.append(msgspec.json.encode(record))
     aside = beside(link, key, "rejected")
-    await link.command("LPUSH", aside, msgspec.json.encode(record))
+    await link.command("LPUSH", aside, *records)
     await link.command("LTRIM", aside, 0, REJECTED_KEPT - 1)
 
 

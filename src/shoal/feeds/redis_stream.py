@@ -12,7 +12,7 @@ import msgspec
 from shoal.drivers.redis.link import RedisLink
 from shoal.errors import StorageError, StorageFailed
 from shoal.feeds.formats import Wire
-from shoal.feeds.port import Message, Source
+from shoal.feeds.port import Message, Rejected, Source
 from shoal.feeds.redis_list import put_aside
 
 GROUP = "shoal"
@@ -52,9 +52,9 @@ class RedisStreamSource(Source):
             await self._command("XACK", self._key, GROUP, *ids)
             await self._command("XDEL", self._key, *ids)
 
-    async def reject(self, message: Message, reason: str) -> None:
-        await put_aside(self._link, self._key, message.wire.body, reason)
-        await self.done([message])
+    async def reject(self, rejected: Sequence[Rejected]) -> None:
+        await put_aside(self._link, self._key, rejected)
+        await self.done([one.message for one in rejected])
 
     async def waiting(self) -> int:
         return int(await self._command("XLEN", self._key))

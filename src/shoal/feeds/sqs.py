@@ -8,7 +8,7 @@ from typing import Any
 from shoal.drivers.sqs import LONGEST_POLL_S, QueueGone, SqsLink, sqs_address
 from shoal.errors import ConfigError
 from shoal.feeds.formats import Wire
-from shoal.feeds.port import Message, Source, printable
+from shoal.feeds.port import Message, Rejected, Source, printable
 
 HELD_S = 120
 """How long a taken message is invisible to others: longer than it takes to add its tasks. If the
@@ -52,10 +52,15 @@ class SqsSource(Source):
             # Handles that fail have expired: their messages are delivered again, as duplicates.
             await self._call("delete_message_batch", self._queue, Entries=entries)
 
-    async def reject(self, message: Message, reason: str) -> None:
+    async def reject(self, rejected: Sequence[Rejected]) -> None:
+        for one in rejected:
+            await self._put_aside(one)
+        await self.done([one.message for one in rejected])
+
+    async def _put_aside(self, rejected: Rejected) -> None:
         aside = f"{self._queue}-rejected"
-        why = {"DataType": "String", "StringValue": printable(reason)}
-        body = message.wire.body.decode()
+        why = {"DataType": "String", "StringValue": printable(rejected.reason)}
+        body = rejected.message.wire.body.decode()
         sent = {"MessageBody": body, "MessageAttributes": {"shoal-reason": why}}
         try:
             await self._call("send_message", aside, **sent)
@@ -63,7 +68,6 @@ class SqsSource(Source):
             kept = {"MessageRetentionPeriod": str(_KEPT_S)}
             await self._link.call("create_queue", QueueName=aside, Attributes=kept)
             await self._call("send_message", aside, **sent)
-        await self.done([message])
 
     async def waiting(self) -> int:
         answer = await self._call("get_queue_attributes", self._queue, AttributeNames=list(_SIZES))

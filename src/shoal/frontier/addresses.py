@@ -15,7 +15,8 @@ from shoal.errors import ConfigError
 REDIS_SCHEMES = ("redis", "rediss", "redis+sentinel", "redis+cluster")
 BROKER_SCHEMES = ("amqp", "amqps", "sqs")
 
-_OPTIONS = ("blocks", "window", "block", "moved")
+SIZE_OPTIONS = ("window", "block", "moved")
+_OPTIONS = ("blocks", *SIZE_OPTIONS)
 _MOST_WINDOW = 100_000
 _MOST_BLOCK = 64
 

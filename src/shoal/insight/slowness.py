@@ -10,7 +10,8 @@ from shoal.insight.figures import counted, duration
 IDLE = 0.5
 """Waiting is mentioned if it takes at least this share of the slots' time."""
 PAUSED_S = 2.0
-"""A host is called paused if its next turn is further away than this. Rates usually mean less."""
+"""A host is called paused if its next turn is further away than this, and said to wait for the
+broker if it has for longer. Rates usually mean less."""
 
 _WAITS = (Cause.POLITE, Cause.STARVED, Cause.STORES, Cause.FRONTIER)
 
@@ -44,9 +45,10 @@ def _too_early(look: Glance) -> str:
     if not hosts:
         return _held_back(look)
     paused = [host for host in hosts if host.is_broken or _wait_s(host, look) > PAUSED_S]
-    if paused and len(paused) == len(hosts):
-        return _first_paused(paused, look)
-    free = [host for host in hosts if host not in paused]
+    dry = [host for host in hosts if host.dry_s > PAUSED_S]
+    free = [host for host in hosts if host not in paused and host not in dry]
+    if not free:
+        return "waiting for the broker" if dry else _first_paused(paused, look)
     if look.stats.rules.rate == "none":
         limit = f"{look.stats.rules.concurrency_per_host} at once"
         return f"{_named(free, 'busy')} ({limit})"

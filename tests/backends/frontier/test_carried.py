@@ -17,13 +17,18 @@ from shoal.frontier.broker import chores as of_chores
 from shoal.frontier.broker import frontier as of_frontier
 from shoal.frontier.broker.blocks import SEAL_BYTES, lane_of, read_block
 from shoal.frontier.broker.carrier import Block, host_lane
-from shoal.frontier.broker.frontier import OUTSIDE_OR_DONE, CarriedFrontier, Waits
+from shoal.frontier.broker.frontier import (
+    CANCELLED_OR_DONE,
+    OUTSIDE_OR_DONE,
+    CarriedFrontier,
+    Waits,
+)
 from shoal.frontier.port import Frontier
 from shoal.frontier.redis import RedisFrontier
 from shoal.frontier.redis.packing import pack
 from shoal.frontier.redis.shard import Shard
 from shoal.frontier.redis.windows import DEEP, MOST_OWN, OWN_FROM, Window
-from shoal.frontier.values import Ask, Control, CrawlState, TaskState, Verdict
+from shoal.frontier.values import Ask, Control, CrawlState, HostOrder, TaskState, Verdict
 from support.carried_audit import carried_faults
 from support.frontiers import CRAWL, HOST, Client, FakeClock, entry, open_rules, outcome, pages
 from support.memory_carrier import MemoryCarrier, Store
@@ -515,11 +520,37 @@ class TestTrouble:
         assert len(await client.lease(9)) == SMALL.fast
         await client.add(entry("b.example/"))
         assert (await client.lease_one()).task.site == "b.example"
+        assert await client.frontier.hosts(CRAWL, 9, HostOrder.FAILING) == []
+        assert {h.host: h.dry_s > 0 for h in await client.frontier.hosts(CRAWL, 9)} == {
+            HOST: True,
+            "b.example": False,
+        }
         await until("a word of it", lambda: "waiting for the broker" in caplog.text)
         store.is_away = False
         await until("a block that comes", lambda: client.lease(1))
         await until("a word of it", lambda: "the broker is back" in caplog.text)
+        assert not any(host.dry_s for host in await client.frontier.hosts(CRAWL, 9))
         assert caplog.text.count("waiting for the broker") == 1
+
+    async def test_a_host_whose_blocks_do_not_come_delays_no_other(
+        self, redis_server: RedisServer, store: Store, raw: Any
+    ) -> None:
+        waits = Waits(fill_s=LIMIT_S / 3)
+        frontier = CarriedFrontier(redis_server.url, MemoryCarrier(store), SMALL, waits=waits)
+        client = Client(frontier, "worker", CRAWL)
+        await client.start(*pages(30), rate="20/s")
+        await published(client, store, 9)
+        store.lanes.clear()
+
+        async def is_dry() -> bool:
+            await client.lease(1)
+            return bool(raw.zcard(await key_of(client, "dry")))
+
+        await until("an empty window", is_dry)
+        await client.add(*pages(2, "b.example"))
+        for _ in range(2):  # The second one waits for its turn.
+            assert (await client.lease_one()).task.site == "b.example"
+        await frontier.close()
 
     async def test_no_more_is_brought_than_can_wait_for_it(
         self, client: Client, store: Store, monkeypatch: pytest.MonkeyPatch
@@ -573,6 +604,16 @@ class TestTrouble:
         assert (record.state, record.reason) == (TaskState.WAITING, OUTSIDE_OR_DONE)
         await client.work_off()
         assert await client.state(tasks[5]) is TaskState.DONE
+
+    async def test_what_is_outside_when_the_crawl_is_cancelled_does_not_wait(
+        self, client: Client, store: Store
+    ) -> None:
+        tasks = pages(7)
+        await client.start(*tasks)
+        await published(client, store, 1)
+        await client.control(Control.CANCEL)
+        record = await client.record(tasks[5])
+        assert (record.state, record.reason) == (TaskState.DROPPED, CANCELLED_OR_DONE)
 
     async def test_a_server_that_was_restarted_gets_its_blocks_again(
         self, client: Client, store: Store, raw: Any

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 from unittest.mock import AsyncMock, Mock
 
+import pytest
+
 from shoal.errors import StorageBusy
 from shoal.frontier.broker.backlog import Backlog
-from shoal.frontier.broker.chores import Chores
+from shoal.frontier.broker.chores import EVERY_S, Chores
 from shoal.frontier.values import CrawlState
 from support.until import in_time, until
 
@@ -23,12 +26,14 @@ class BlockMover:
         self.published = 0
         self.refill = AsyncMock(return_value=0)
         self.acknowledge = self.note_requests = AsyncMock()
+        self.check_carrier = AsyncMock()
 
     async def backlog(self, more: int = 0) -> Backlog:
         return BACKLOG
 
-    async def publish(self, crawl_id: str) -> None:
+    async def publish(self, crawl_id: str) -> bool:
         self.published += 1
+        return True
 
 
 def chores(mover: Any) -> Chores:
@@ -69,3 +74,49 @@ async def test_who_is_told_to_end_in_the_middle_of_a_round_publishes_nothing_mor
     answer.set()
     await stopping
     assert mover.published == 0
+
+
+async def test_a_round_without_a_call_to_the_broker_does_not_mean_that_it_is_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Another process publishes, or there is nothing to publish and to fetch."""
+    caplog.set_level(logging.INFO)
+    mover = BlockMover()
+    answers = [StorageBusy("refused"), False, True]
+    mover.publish = AsyncMock(side_effect=lambda _: next_of(answers))  # type: ignore[method-assign]
+    mover.check_carrier.side_effect = StorageBusy("refused")
+    carrying = chores(mover)
+    carrying.begin()
+    await until("calls that fail", lambda: mover.check_carrier.await_count >= 2)
+    assert carrying.is_away
+    mover.check_carrier.side_effect = None
+    await until("the broker to be back", lambda: not carrying.is_away)
+    await carrying.stop()
+    told = [record.getMessage() for record in caplog.records]
+    assert told == ["waiting for the broker: refused", "the broker is back"]
+
+
+def next_of(answers: list[Any]) -> Any:
+    """The next answer. The last one stays."""
+    answer = answers.pop(0) if len(answers) > 1 else answers[0]
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+@pytest.mark.parametrize("answer", [StorageBusy("refused"), False])
+async def test_what_could_not_be_published_waits_for_the_next_round(answer: Any) -> None:
+    """Rounds without pauses would only keep Redis busy."""
+    mover = BlockMover()
+    rounds = list[float]()
+
+    async def publish(crawl_id: str) -> bool:
+        rounds.append(asyncio.get_running_loop().time())
+        return bool(next_of([answer]))
+
+    mover.publish = publish  # type: ignore[method-assign]
+    carrying = chores(mover)
+    carrying.begin()
+    await until("two rounds", lambda: len(rounds) >= 2)
+    assert rounds[1] - rounds[0] >= EVERY_S * 0.9
+    await carrying.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shoal.errors import ConfigError
+from shoal.frontier import open_frontier
 from shoal.frontier.addresses import Place, Sizes, place_of
 
 REDIS = "redis://user:secret@host/1"
@@ -62,3 +63,10 @@ def test_are_refused(address: str, state: str | None, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason) as raised:
         place_of(address, state)
     assert "secret" not in str(raised.value)
+
+
+def test_an_unknown_option_is_told_which_ones_there_are() -> None:
+    pytest.importorskip("aiormq")
+    there_are = r"unknown option windw \(there are: block, moved, queues, window\)"
+    with pytest.raises(ConfigError, match=there_are):
+        open_frontier("amqp://host?windw=1", REDIS)

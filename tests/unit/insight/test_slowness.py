@@ -27,6 +27,7 @@ PAUSED = Host(
 )
 SLOW_BY_WISH = Host(host="slow.example", waiting=9, next_at=NOW + 20, crawl_delay_s=20)
 BROKEN = Host(host="down.example", waiting=9, next_at=NOW + 1, failures=12)
+DRY = Host(host="carried.example", waiting=9, next_at=NOW, dry_s=5)
 EMPTY = Host(host="done.example", next_at=NOW + 100)
 
 
@@ -67,6 +68,9 @@ def seen(
             "slow.example waits 20s (Crawl-delay), and 1 other",
         ),
         (seen(POLITE, BROKEN), "down.example keeps failing: only probed"),
+        (seen(POLITE, DRY, EMPTY), "waiting for the broker"),
+        (seen(POLITE, DRY, PAUSED), "waiting for the broker"),
+        (seen(POLITE, DRY, READY), "a.example at its rate (1/s)"),
         (seen(POLITE, EMPTY, rules=Rules(pools=("dc",))), "waiting for exits"),
         (seen(POLITE, rules=Rules(sessions=("shop",))), "waiting for accounts"),
         (seen(POLITE), "each chain waits for its last task"),

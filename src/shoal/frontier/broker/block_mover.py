@@ -22,7 +22,7 @@ from shoal.errors import StorageError
 from shoal.frontier.broker.backlog import Backlog, LowWindow, read_backlog
 from shoal.frontier.broker.block_check import BlockCheck
 from shoal.frontier.broker.blocks import ReturnedBlock, from_outbox, lane_of, shared_lanes
-from shoal.frontier.broker.carrier import Carrier, Delivery
+from shoal.frontier.broker.carrier import Carrier, Delivery, shared_lane
 from shoal.frontier.broker.carrier_record import CarrierRecord
 from shoal.frontier.broker.receipts import Receipts
 from shoal.frontier.broker.request_counter import RequestCounter
@@ -89,18 +89,23 @@ class BlockMover:
         await self._record.ensure_current(backlog.crawl_id)
         return backlog
 
-    async def publish(self, crawl_id: str) -> None:
-        """Publish all blocks in the outbox, unless another process is doing so."""
+    async def check_carrier(self) -> None:
+        """Ask the carrier something. Raises StorageBusy if it does not answer."""
+        await self._carrier.count(shared_lane(self._shard.crawl, 0))
+
+    async def publish(self, crawl_id: str) -> bool:
+        """Publish all blocks in the outbox. False: another process is doing so."""
         prefix = self._prefix(crawl_id)
         lock, token = f"{prefix}publishing", secrets.token_hex(8)
         try:
             if not await self._link.command("SET", lock, token, "NX", "PX", LOCK_MS):
-                return
+                return False
             await self._record.read()
             while packed := await self._outbox(prefix):
                 await self._publish(prefix, packed)
                 await self._request_counter.note(prefix)
                 await self._link.command("PEXPIRE", lock, LOCK_MS)
+            return True
         finally:
             with suppress(StorageError):  # The lock expires anyway.
                 if await self._link.command("GET", lock) == token.encode():

@@ -63,7 +63,7 @@ class Chores:
         self.came = 0
         """How many blocks have come back so far."""
         self._task: asyncio.Task[None] | None = None
-        self._publishing: asyncio.Task[None] | None = None
+        self._publishing: asyncio.Task[bool] | None = None
         self._asked: list[asyncio.Future[None]] = []
         self._more = 0
         self._wake = asyncio.Event()
@@ -98,8 +98,9 @@ class Chores:
                 await asked
 
     def wake(self) -> None:
-        """Begin the next round of chores now."""
-        self._wake.set()
+        """Begin the next round of chores now, unless the broker is away."""
+        if not self.is_away:
+            self._wake.set()
 
     async def end(self) -> None:
         """Stop the chores. If the crawl is over, delete its queues, once the last blocks are
@@ -159,6 +160,8 @@ class Chores:
             except StorageBusy as error:
                 self._note_away(error)
                 pause_s = AWAY_S
+                if not self._is_ending:  # What was asked for during this round has to wait, too.
+                    self._wake.clear()
             except UnknownCrawl:
                 pause_s = AWAY_S
             except ShoalError as error:
@@ -180,7 +183,8 @@ class Chores:
         except StorageBusy:
             self._see_published()  # Publishing may work even if fetching does not.
             raise
-        if self._see_published():
+        if self._see_published() and self.is_away:
+            await self.mover.check_carrier()  # Perhaps this round had nothing to ask of it.
             self._note_back()
 
     async def _fetch(self, backlog: Backlog) -> None:
@@ -196,18 +200,22 @@ class Chores:
         ending, as nobody would wait for it."""
         if backlog.outbox and self._publishing is None and not self._is_ending:
             self._publishing = asyncio.create_task(self.mover.publish(backlog.crawl_id))
-            self._publishing.add_done_callback(lambda _: self._wake.set())
+            self._publishing.add_done_callback(self._wake_if_published)
             await asyncio.wait([self._publishing], timeout=self._publish_s)
 
+    def _wake_if_published(self, publishing: asyncio.Task[bool]) -> None:
+        if not publishing.cancelled() and not publishing.exception() and publishing.result():
+            self._wake.set()
+
     def _see_published(self) -> bool:
-        """Whether the last publishing has succeeded, or there was none. False: it still runs.
-        Raises its error."""
-        if self._publishing is not None:
-            if not self._publishing.done():
-                return False
-            done, self._publishing = self._publishing, None
-            done.result()
-        return True
+        """Whether the last publishing has succeeded, or there was none. False: it still runs, or
+        another process publishes. Raises its error."""
+        if self._publishing is None:
+            return True
+        if not self._publishing.done():
+            return False
+        done, self._publishing = self._publishing, None
+        return done.result()
 
     def _note_away(self, error: ShoalError) -> None:
         if not self.is_away:
@@ -215,8 +223,7 @@ class Chores:
         self.is_away = True
 
     def _note_back(self) -> None:
-        if self.is_away:
-            log.info("the broker is back")
+        log.info("the broker is back")
         self.is_away = False
 
 

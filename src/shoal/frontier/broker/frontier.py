@@ -28,6 +28,7 @@ from shoal.frontier.broker.missing import LATE_S, MissingSearch
 from shoal.frontier.broker.receipts import ACK_AFTER_S, Receipts
 from shoal.frontier.broker.repair import Repair
 from shoal.frontier.broker.request_counter import RequestCounter
+from shoal.frontier.facts import DROPPED_BY_CANCEL
 from shoal.frontier.port import Capabilities, Ended
 from shoal.frontier.redis.frontier import RedisFrontier
 from shoal.frontier.redis.shard import Clock
@@ -40,6 +41,8 @@ from shoal.frontier.values import (
     Entry,
     Grant,
     Holding,
+    Host,
+    HostOrder,
     Lease,
     Outcome,
     Record,
@@ -50,6 +53,8 @@ from shoal.frontier.values import (
 
 OUTSIDE_OR_DONE = "waits with the carrier, or is done"
 """The state of a task that was seen and is not in Redis, while blocks of its host are outside."""
+CANCELLED_OR_DONE = f"{DROPPED_BY_CANCEL}, unless it was done before"
+"""The same in a crawl that was cancelled: the state is that of a dropped task."""
 
 AT_WORK = (
     "somebody may be at work on crawl '{0}': shoal pause {0}, and wait until nothing is in hand"
@@ -155,25 +160,28 @@ class CarriedFrontier(RedisFrontier):
     async def _filled(self, crawl: str, ask: Ask, grant: Grant, came: int) -> Grant:
         """Wait a moment for blocks from outside if the grant has too few leases, and add leases
         from them. `came` is how many blocks had come back before the grant was asked for. A grant
-        with leases that must be sent at once does not wait."""
+        with leases that must be sent at once does not wait, and hosts that have tasks do not wait
+        for those that have none."""
         chores = self._chores[crawl]
         give_up_at = time.monotonic() + self._waits.fill_s
-        dry = grant.shares.pop(DRY, 0)
+        dry, turn_at = grant.shares.pop(DRY, 0), _next_turn(grant)
         enough = ask.room * self._waits.enough
-        while dry and _may_want_more(ask, grant) and time.monotonic() < give_up_at:
+        while dry and _may_want_more(ask, grant) and (now := time.monotonic()) < give_up_at:
             if len(grant.leases) >= enough:
                 chores.wake()
                 break
-            await chores.fill(ask.room - len(grant.leases), self._waits.fill_s)
+            within_s = self._waits.fill_s if grant.leases else max(turn_at - now, 0.0)
+            await chores.fill(ask.room - len(grant.leases), within_s)
             if chores.came == came and await self._dry_hosts(crawl) >= dry:
-                # No block came. Another process may just have fetched them, so look once more.
                 if grant.leases or chores.is_away:
                     break
-                await asyncio.sleep(LOOK_EVERY_S)
-                continue
+                if time.monotonic() < turn_at:
+                    # No block came. Another process may just have fetched them, so look once more.
+                    await asyncio.sleep(LOOK_EVERY_S)
+                    continue
             came = chores.came
             grant = _merged(grant, await super().lease(crawl, _rest(ask, grant)))
-            dry = grant.shares.pop(DRY, 0)
+            dry, turn_at = grant.shares.pop(DRY, 0), _next_turn(grant)
         return grant
 
     async def _dry_hosts(self, crawl: str) -> int:
@@ -237,14 +245,30 @@ class CarriedFrontier(RedisFrontier):
             stats.outside, stats.missing = outside, int(missing or 0)
         return stats
 
+    async def hosts(
+        self, crawl: str, limit: int, order: HostOrder = HostOrder.BUSIEST
+    ) -> list[Host]:
+        hosts = await super().hosts(crawl, limit, order)
+        if hosts:
+            shard = (await self._crawl(crawl)).home
+            now = int((await shard.counts())["now"])
+            dry, names = f"{await shard.prefix()}dry", [host.host for host in hosts]
+            moments = await self._link.command("ZMSCORE", dry, *names)
+            for host, moment in zip(hosts, moments, strict=True):
+                host.dry_s = 0.0 if moment is None else max(now - float(moment), 0.0) / 1e6
+        return hosts
+
     async def find(self, crawl: str, entry: Entry) -> Record | None:
         record = await super().find(crawl, entry)
         if record is None or record.state is not TaskState.DONE:
             return record
-        prefix = await (await self._crawl(crawl)).home.prefix()
-        if await self._link.command("HEXISTS", f"{prefix}away", entry.task.site):
-            return replace(record, state=TaskState.WAITING, reason=OUTSIDE_OR_DONE)
-        return record
+        shard = (await self._crawl(crawl)).home
+        away = f"{await shard.prefix()}away"
+        if not await self._link.command("HEXISTS", away, entry.task.site):
+            return record
+        if (await shard.counts())["state"] == CrawlState.CANCELLED:
+            return replace(record, state=TaskState.DROPPED, reason=CANCELLED_OR_DONE)
+        return replace(record, state=TaskState.WAITING, reason=OUTSIDE_OR_DONE)
 
     async def close(self) -> None:
         for chores in self._chores.values():
@@ -285,6 +309,12 @@ def _may_want_more(ask: Ask, grant: Grant) -> bool:
     if grant.state is not CrawlState.RUNNING or len(grant.leases) >= ask.room:
         return False
     return not any(lease.paced or lease.alone for lease in grant.leases)
+
+
+def _next_turn(grant: Grant) -> float:
+    """The moment at which to ask again, by time.monotonic(): it may be the turn of a host that does
+    not wait for blocks."""
+    return time.monotonic() + max(grant.wait_s or 0.0, LOOK_EVERY_S)
 
 
 def _rest(ask: Ask, grant: Grant) -> Ask:

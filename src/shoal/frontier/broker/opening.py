@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from shoal.frontier.addresses import Place, Sizes
+from shoal.frontier.addresses import SIZE_OPTIONS, Place, Sizes
 from shoal.frontier.broker.carrier import Carrier
 from shoal.frontier.broker.carriers import open_carrier
 from shoal.frontier.broker.frontier import CarriedFrontier
@@ -14,7 +14,8 @@ from shoal.frontier.redis.windows import Window
 
 def open_carried(place: Place, sizes: Sizes) -> Frontier:
     """The frontier at a place that has a carrier. Connects only with the first call."""
-    carrier = open_carrier(place.address)
+    # They are taken out of the address, and named here for errors that list what there is.
+    carrier = open_carrier(place.address, SIZE_OPTIONS)
     window = window_of(sizes, carrier)
     return CarriedFrontier(place.state, carrier, window, has_moved=sizes.has_moved)
 

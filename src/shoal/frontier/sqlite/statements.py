@@ -39,7 +39,8 @@ def _listed(columns: Sequence[str], form: str = "{0}") -> str:
     return ", ".join(form.format(column) for column in columns)
 
 
-HOST_FIELDS = [name for name in Host.__struct_fields__ if name != "failures_by_kind"]
+_NOT_IN_THE_ROW = ("failures_by_kind", "dry_s")
+HOST_FIELDS = [name for name in Host.__struct_fields__ if name not in _NOT_IN_THE_ROW]
 """The fields of a `Host` that its row holds."""
 _HOST_COLUMNS = ["id", "crawl_id", *HOST_FIELDS]
 _WAITING_IN_ALL = """waiting + COALESCE(

@@ -102,6 +102,8 @@ class Host(msgspec.Struct, kw_only=True):
     """Failures in a row."""
     failures_by_kind: dict[FailureKind, int] = {}
     """All tries that have failed: see `Stats.failures_by_kind`."""
+    dry_s: float = 0.0
+    """For how long it has had to wait for blocks of its tasks, which are with a carrier."""
 
     @property
     def is_broken(self) -> bool:
