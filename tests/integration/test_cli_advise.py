@@ -94,7 +94,7 @@ def test_what_makes_no_sense_is_one_line(sqlite: Folder) -> None:
     sqlite.shoal("seed", "shop", "https://shop.example/")
     for options, words in (
         (("nosuch",), "nosuch"),
-        (("shop", "--deadline", "2020-01-01"), "deadline '2020-01-01': is over"),
+        (("shop", "--deadline", "2020-01-01"), "deadline '2020-01-01': lies in the past"),
         (("shop", "--what-if", "speed=9"), "what-if 'speed=9': write one of workers=8"),
         (("shop", *("--what-if", "workers=2") * 21), "--what-if: at most 20"),
         (("shop", "--plot", "plan.gif"), "the name has to end in .svg"),

@@ -69,20 +69,29 @@ def test_looking_makes_no_store(folder: Folder) -> None:
     assert (ended.code, list(folder.path.glob("*.db"))) == (2, [])
 
 
+def test_looking_needs_no_results(folder: Folder, site: Site) -> None:
+    seed(folder, site, 1, 5)
+    ended = folder.shoal(
+        "autoscale", "links.py", "--dry-run", "--results", "sqlite:///elsewhere.db"
+    )
+    assert ended.code == 0, ended
+    assert not (folder.path / "elsewhere.db").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--min", "3", "--max", "2"], "from 3 to 2 workers"),
-        (["--max", "0"], "from 0 to 0 workers"),
-        (["--min", "-1"], "from -1 to"),
-        (["--max", "100000"], "At least 0, at most 1,000"),
+        (["--min", "3", "--max", "2"], "--min 3 --max 2: --min may be 0 or more"),
+        (["--max", "0"], "--min 0 --max 0"),
+        (["--min", "-1"], "--min -1"),
+        (["--max", "100000"], "--max 1 to 1,000"),
         (["--max-cost", "5/h"], "need the --price"),
         (["--budget", "5"], "need the --price"),
-        (["--price", "cheap"], "not a price: 'cheap' (write 0.05/h)"),
+        (["--price", "cheap"], "--price: not a price: 'cheap' (write 0.05/h)"),
         (["--price", "1/h", "--max-cost", "0.5/h"], "1 worker at 1 an hour would cost more"),
         (["--price", "1/h", "--budget", "nan"], "--budget"),
         (["--price", "1/h", "--budget", "-1"], "--budget"),
-        (["--down-after", "soon"], "not a time span: 'soon'"),
+        (["--down-after", "soon"], "--down-after: not a time span: 'soon'"),
         (["--max", "many"], "--max"),
     ],
 )

@@ -40,6 +40,7 @@ def pulse(
         finish_s=work.pop("finish_s", 0.5),
         wire_bytes=int(pages) * 50_000,
         main_s=parse,
+        queued_s=work.pop("queued_s", 0.0),
         machine_s=work.pop("machine_s", 2 * parse),
         stolen_s=work.pop("stolen_s", 0.0),
     )

@@ -139,6 +139,17 @@ def test_the_network_leads_to_the_world_and_to_stores_alone() -> None:
     }
 
 
+def test_a_store_that_is_away_at_the_start_stops_nothing_for_good() -> None:
+    """Exit code 2 means that, too."""
+    for unit in DEPLOY.glob("systemd/*"):
+        text = unit.read_text("utf-8")
+        assert "\nRestart=on-failure\n" in text
+        assert "RestartPreventExitStatus" not in text
+    (job,) = (found for found in resources("example") if found["kind"] == "Job")
+    (rule,) = job["spec"]["podFailurePolicy"]["rules"]
+    assert rule["onExitCodes"]["values"] == [3]
+
+
 def test_services_of_compose_are_hardened() -> None:
     for name, service in SERVICES.items():
         assert service["read_only"] is True, name

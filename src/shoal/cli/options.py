@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -32,8 +32,9 @@ def with_settings(*names: str) -> Callable[[Callable[..., Any]], Callable[..., A
         names = (*names, "state")
 
     def panel_of(name: str) -> str:
-        """Only who takes all settings has so many that they need groups."""
-        return panels.PANEL_OF.get(name, panels.MORE) if names == FLEET else OPTIONS
+        """Only who takes nearly all settings has so many that they need groups."""
+        are_many = len(names) > len(FLEET) // 2
+        return panels.PANEL_OF.get(name, panels.MORE) if are_many else OPTIONS
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
@@ -62,7 +63,7 @@ def existing_stores(options: Mapping[str, Any]) -> Settings:
     return settings
 
 
-def refuse_missing_stores(settings: Settings, options: Mapping[str, Any]) -> None:
+def refuse_missing_stores(settings: Settings, options: Container[str]) -> None:
     """Raises ConfigError if a store that a command has an option for is a file that is not
     there."""
     for name in STORES:

@@ -19,10 +19,10 @@ def parse_since(text: str, now: float) -> float:
 
 def parse_deadline(text: str, now: float) -> float:
     """Read a future moment: a time span from now, or a date or time by ISO 8601, in UTC if it names
-    no zone. Raises ConfigError, also if it is over."""
+    no zone. Raises ConfigError, also if it lies in the past."""
     moment = _moment("deadline", text, now, 1)
     if moment <= now:
-        raise ConfigError(f"deadline {text!r}: is over")
+        raise ConfigError(f"deadline {text!r}: lies in the past")
     return moment
 
 

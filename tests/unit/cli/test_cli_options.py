@@ -68,12 +68,12 @@ def test_a_usage_line_has_no_brackets_but_those_of_what_may_be_left_out() -> Non
 def test_many_options_come_in_groups_and_those_that_are_used_most_come_first(
     tmp_path: Path,
 ) -> None:
-    for command in ("crawl", "worker"):
+    for command in ("crawl", "worker", "autoscale"):
         shown_help = Folder(tmp_path).call(command, "--help").out
         titles = [line for line in shown_help.splitlines() if re.fullmatch(r"[A-Z].*:", line)]
         assert titles[-len(PANELS) - 1 :] == [f"{title}:" for title in (*PANELS, MORE)]
         most_used = shown_help.partition("Options:")[2].partition("Which pages:")[0]
-        assert all(option in most_used for option in ("--workers", "--rate", "--frontier"))
+        assert all(option in most_used for option in ("--name", "--rate", "--frontier"))
 
 
 def test_each_group_has_settings_that_there_are() -> None:

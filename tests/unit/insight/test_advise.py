@@ -117,6 +117,16 @@ def test_a_slower_rate_than_a_host_refuses_is_a_slower_rate() -> None:
     assert floor.turn_s == pytest.approx(1.1)
 
 
+def test_no_workers_are_advised_to_save_seconds() -> None:
+    fast = [host(f"{number}.example", 30, latency_s=0.02) for number in range(1_000)]
+    busy = [pulse(pages=6_000, slots=2, latency_s=0.02, main_s=0.0005)]
+    made = advised(seen(fast, busy, rules=Rules(rate="none")))
+    assert made.now.forecast.seconds > 100
+    assert made.most.forecast.seconds < 5
+    assert made.enough.forecast.seconds < made.most.forecast.seconds + 15
+    assert made.enough.forecast.plan.workers < 50
+
+
 def test_a_crawl_delay_is_never_undercut() -> None:
     found = seen([host(crawl_delay_s=10.0)], [pulse(pages=6)])
     made = advised(found, what_ifs=[parse_what_if("rate=none,workers=50,concurrency_per_host=99")])
@@ -150,6 +160,15 @@ def test_a_crawl_delay_is_never_undercut() -> None:
             seen(MANY, [pulse(pages=2_900, slots=32, main_s=0.02)], rules=Rules(rate="none")),
             Limit.CPU,
             "workers are busy reading pages, which takes 20 ms of a core for each",
+        ),
+        (
+            seen(
+                MANY,
+                [pulse(pages=2_900, slots=32, queued_s=52.0, machine_s=240.0)],
+                rules=Rules(rate="none"),
+            ),
+            Limit.CPU,
+            "workers wait for a core longer than they use one: 100% of the cores are in use",
         ),
         (
             seen(
@@ -244,10 +263,10 @@ def test_without_workers_and_with_workers_that_say_nothing() -> None:
 def test_hosts_that_do_not_answer_are_left_out_and_named() -> None:
     broken = host("down.example", failures=12)
     found = seen([host(), broken])
-    assert said(found)["left"] == "2,000 pages; without those of 1 host, which does not answer"
+    assert said(found)["left"] == "2,000 pages; without those of 1 host that keeps failing"
     only = seen([broken], [pulse(pages=0)])
     assert said(only)["advice"] == (
-        "all that is left is at 1 host that does not answer; workers would not help"
+        "all that is left is at 1 host that keeps failing; more workers would not help"
     )
 
 

@@ -72,7 +72,7 @@ def test_hosts_that_allow_no_more() -> None:
     ("said", "why"),
     [
         ({"state": CrawlState.PAUSED}, "the crawl is paused"),
-        ({"state": CrawlState.NEW}, "the crawl is new"),
+        ({"state": CrawlState.NEW}, "nobody has started the crawl"),
         ({"state": CrawlState.CANCELLED, "inbox": 5}, "the crawl is cancelled"),
         ({"state": CrawlState.FINISHED}, "the crawl is finished"),
         (
@@ -125,6 +125,13 @@ def test_cores_of_this_machine_are_a_limit_where_workers_need_them() -> None:
     assert here.workers <= 5
     assert elsewhere.workers > 8
     assert elsewhere.why.startswith("reading pages keeps workers busy")
+
+
+def test_workers_that_wait_for_a_core_are_not_said_to_read_pages() -> None:
+    reading = {"fetch": 100.0, "parse": 60.0, "polite": 80.0}
+    work = busy(slots=reading, main_s=5.0, queued_s=52.0, machine_s=230.0)
+    seen = situation(look(work=work, workers=4, rules=Rules(rate="none")))
+    assert demand_of(seen).why.startswith("workers have to wait for a core")
 
 
 def test_memory_is_a_limit_even_where_cores_are_idle() -> None:

@@ -196,10 +196,10 @@ def test_whatever_is_wanted_and_whenever(
 @pytest.mark.parametrize(
     ("bounds", "words"),
     [
-        ({"min": 3, "max": 2}, "from 3 to 2 workers"),
-        ({"min": -1}, "from -1"),
-        ({"max": 0}, "from 0 to 0"),
-        ({"max": 10**9}, "at most 1,000"),
+        ({"min": 3, "max": 2}, "--min 3 --max 2"),
+        ({"min": -1}, "--min -1"),
+        ({"max": 0}, "--min 0 --max 0"),
+        ({"max": 10**9}, "--max 1 to 1,000"),
         ({"worker_per_h": 1.0, "max_cost_per_h": 0.5}, "1 worker at 1 an hour would cost more"),
         ({"min": 5, "worker_per_h": 1.0, "max_cost_per_h": 4}, "5 workers at 1 an hour"),
     ],

@@ -35,3 +35,19 @@ def test_all_else_is_told(text: str) -> None:
     with pytest.raises(ConfigError, match=r"^what-if .*: write") as told:
         parse_what_if(text)
     assert len(str(told.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("workers=1001", "what-if 'workers=1001': write, for example, workers=8; at most 1,000"),
+        (
+            "workers=8,workers=9",
+            "what-if 'workers=9': workers is in it twice; write --what-if once",
+        ),
+    ],
+)
+def test_it_says_what_is_wrong(text: str, words: str) -> None:
+    with pytest.raises(ConfigError) as told:
+        parse_what_if(text)
+    assert str(told.value).startswith(words)

@@ -1,4 +1,4 @@
-"""shoal autoscale: as many workers as are of use."""
+"""shoal autoscale: as many workers as a crawl can use."""
 
 from __future__ import annotations
 
@@ -44,43 +44,52 @@ from shoal.runtime.signals import stopped_by_signals
 from shoal.runtime.stop_file import StopFile
 
 Targets = Annotated[list[str], typer.Argument(metavar="TARGET", help="As for `shoal crawl`.")]
-Min = Annotated[int, typer.Option("--min", metavar="N", help="Never fewer workers here.")]
+Min = Annotated[int, typer.Option("--min", metavar="N", help="The fewest workers on this machine.")]
 Max = Annotated[
     int | None,
     typer.Option(
         "--max",
         metavar="N",
-        help="Never more workers here. [default: one for each processor]",
+        help="The most workers on this machine. [default: one per processor]",
         show_default=False,
     ),
 ]
 Price = Annotated[
     str | None,
-    typer.Option("--price", metavar="0.05/h", help="What a worker costs in an hour."),
+    typer.Option("--price", metavar="0.05/h", help="What one worker costs per hour."),
 ]
 MaxCost = Annotated[
     str | None,
-    typer.Option("--max-cost", metavar="5/h", help="What all workers here may cost in an hour."),
+    typer.Option(
+        "--max-cost", metavar="5/h", help="What all workers on this machine may cost per hour."
+    ),
 ]
 Budget = Annotated[
     float | None,
     typer.Option(
         "--budget",
         metavar="20",
-        help="Stop when the workers here have cost so much since this began. Exit code 1.",
+        help="Stop, with exit code 1, when the workers on this machine have cost this much.",
     ),
 ]
 DownAfter = Annotated[
-    str, typer.Option("--down-after", metavar="TIME", help="Let go of workers after so long.")
+    str,
+    typer.Option(
+        "--down-after",
+        metavar="TIME",
+        help="Stop workers after fewer would have done for this long.",
+    ),
 ]
 ZeroAfter = Annotated[
     str,
     typer.Option(
-        "--zero-after", metavar="TIME", help="Let go of the last one after so long without work."
+        "--zero-after",
+        metavar="TIME",
+        help="Stop the last worker after this long with nothing to do.",
     ),
 ]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Start nothing: look once, and say what it would do.")
+    bool, typer.Option("--dry-run", help="Start nothing: look once, and say what would be done.")
 ]
 
 Tell = Callable[[Resized], None]
@@ -111,22 +120,22 @@ def autoscale(
     dry_run: DryRun = False,
     json: JsonFlag = False,
 ) -> None:
-    """Keep as many workers here as are of use.
+    """Run as many workers here as the crawl can use.
 
-    It joins the crawl as `shoal worker` does, and says of each change why. More workers than the
-    hosts of the crawl can use are never started, nor any while results or the frontier are what is
-    slow. A fleet grows at once, and doubles in 15 s at most; it shrinks worker by worker, when
-    fewer were enough for two minutes. Workers of other machines count: what they do need not be
-    done here. SIGTERM and Ctrl-C let all workers finish what is in hand.
+    It joins a crawl as `shoal worker` does, and says why it starts and stops workers. It never
+    starts more than the hosts of the crawl can use, and none while results or the frontier are too
+    slow. The number of workers rises at once, at most doubling in 15 s, and falls one by one after
+    fewer would have done for two minutes. Workers on other machines count too. SIGTERM and Ctrl-C
+    let all workers finish what they have in hand.
     """
     worker_per_h = _checked_price(price, max_cost, budget)
     bounds = Bounds(
         min=min_workers,
         max=max(ceil(machine.cores()), min_workers) if max_workers is None else max_workers,
         worker_per_h=worker_per_h,
-        max_cost_per_h=per_hour(max_cost) if max_cost is not None else None,
-        down_after_s=parse_duration(down_after),
-        zero_after_s=parse_duration(zero_after),
+        max_cost_per_h=_read("--max-cost", max_cost, per_hour) if max_cost is not None else None,
+        down_after_s=_read("--down-after", down_after, parse_duration),
+        zero_after_s=_read("--zero-after", zero_after, parse_duration),
     )
     order = _order(targets, arg, options, until_finished=until_finished, makes_stores=not dry_run)
     scaler = Scaler(bounds, is_one_machine=True)
@@ -143,7 +152,14 @@ def _checked_price(price: str | None, max_cost: str | None, budget: float | None
         raise ConfigError("--max-cost and --budget need the --price of a worker")
     if budget is not None and not 0 < budget < inf:
         raise ConfigError(f"--budget {budget:g}: more than 0, and a number")
-    return per_hour(price) if price is not None else 0.0
+    return _read("--price", price, per_hour) if price is not None else 0.0
+
+
+def _read(option: str, text: str, read: Callable[[str], float]) -> float:
+    try:
+        return read(text)
+    except ConfigError as error:
+        raise ConfigError(f"{option}: {error}") from None
 
 
 def _order(
@@ -156,7 +172,7 @@ def _order(
 ) -> WorkerOrder:
     targets, spider, settings = told_worker(targets, args, options)
     if not makes_stores:
-        refuse_missing_stores(settings, options)
+        refuse_missing_stores(settings, ["frontier"])
     logs.configure(json_lines=settings.json_logs)
     return WorkerOrder(
         settings.name or spider.name,

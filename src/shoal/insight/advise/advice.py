@@ -13,6 +13,7 @@ from itertools import islice
 import msgspec
 
 from shoal.frontier.values import CrawlState
+from shoal.insight.advise.demand import SOON_S
 from shoal.insight.advise.floor import Floor, floor_of
 from shoal.insight.advise.levers import Effect, effects
 from shoal.insight.advise.model import MAX_WORKERS, Forecast, Model, Plan, plan_now
@@ -46,7 +47,7 @@ class Readiness(StrEnum):
     """No task is left, but seeds wait in the inbox."""
     NO_WORKERS = "no_workers"
     BROKEN = "broken"
-    """All remaining tasks belong to hosts that do not answer."""
+    """All remaining tasks belong to hosts that keep failing."""
     TOO_EARLY = "too_early"
 
 
@@ -159,7 +160,7 @@ class _Adviser:
 
     def __init__(self, situation: Situation, fleet: FleetSeen, prices: Prices) -> None:
         self._situation, self._fleet, self._prices = situation, fleet, prices
-        self._model = Model(situation, fleet)
+        self._model = Model(situation, fleet, SOON_S)
         self._plan = msgspec.structs.replace(
             plan_now(situation, fleet), machine_bytes_per_s=carried(prices)
         )

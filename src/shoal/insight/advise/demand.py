@@ -62,6 +62,8 @@ def demand_of(seen: Situation, *, is_one_machine: bool = False) -> Demand:
 
 def _idle(seen: Situation) -> str:
     """Why workers have nothing to do. Empty if they have."""
+    if seen.state is CrawlState.NEW:
+        return NOT_STARTED.why
     if seen.state is CrawlState.FINISHED and seen.has_inbox:
         return ""  # Workers collect the inbox, and the crawl goes on.
     if seen.state is CrawlState.FINISHED and seen.beyond:
@@ -104,6 +106,8 @@ def _with_growth(seen: Situation) -> Situation:
 
 def _why(limit: Limit, seen: Situation) -> str:
     hosts, chains = sum(host.pages > 0 for host in seen.hosts), len(seen.chains)
+    if limit is Limit.CPU and seen.fleet is not None and seen.fleet.is_kept_from_cores:
+        return "workers have to wait for a core"
     named = counted(hosts, "host") + _at(seen.rate)
     return {
         Limit.HOSTS: f"{named} {_verb(hosts, 'allow')} no more",

@@ -96,9 +96,11 @@ class Model:
     workers may have started within the minute.
     """
 
-    def __init__(self, situation: Situation, fleet: FleetSeen) -> None:
+    def __init__(self, situation: Situation, fleet: FleetSeen, near_s: float = 0.0) -> None:
+        """`near_s`: a time that exceeds the best one by no more than this is as good, too."""
         self.situation = situation
         self.fleet = fleet
+        self._near_s = near_s
         self._pace = self._chain_pace = 1.0
         now = self.forecast(plan_now(situation, fleet))
         if now.per_s > 0:
@@ -140,7 +142,8 @@ class Model:
     def best(self, plan: Plan) -> Forecast:
         """The forecast with the fewest workers that are about as fast as any number."""
         best_s = self.most(plan).seconds
-        return self._with(plan, self.fewest(plan, best_s * NEAR) or 1)
+        near_s = max(best_s * NEAR, best_s + self._near_s)
+        return self._with(plan, self.fewest(plan, near_s) or 1)
 
     def most(self, plan: Plan) -> Forecast:
         """The forecast with so many workers that more would change nothing. Its limit is one that

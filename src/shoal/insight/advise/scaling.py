@@ -45,8 +45,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not 0 <= self.min <= self.max <= MAX_WORKERS or self.max == 0:
             raise ConfigError(
-                f"not possible: from {self.min:,} to {self.max:,} workers. At least 0, at most"
-                f" {MAX_WORKERS:,}, and the larger one last"
+                f"--min {self.min} --max {self.max}: --min may be 0 or more, --max 1 to"
+                f" {MAX_WORKERS:,}, and not less than --min"
             )
         if self.max_cost_per_h is not None and self.most < max(self.min, 1):
             raise ConfigError(

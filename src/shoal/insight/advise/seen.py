@@ -61,6 +61,12 @@ class FleetSeen(msgspec.Struct, frozen=True, kw_only=True):
         return working / (working + self.slot_time.frontier) if working else 1.0
 
     @property
+    def is_kept_from_cores(self) -> bool:
+        """Whether main threads wait for a core longer than they use one: other programs, or too
+        many workers, share the cores with them."""
+        return self.main_s * self.per_s / self.workers < self.main_use / 2
+
+    @property
     def is_cpu_short(self) -> bool:
         """Whether main threads are too busy to do more."""
         return self.main_use >= 0.85

@@ -14,6 +14,7 @@ from shoal.insight.figures import shortened
 
 MAX_WHAT_IFS = 20
 MOST = 100_000
+_MOST = {"workers": MAX_WORKERS, "concurrency": MOST, "concurrency_per_host": MOST}
 
 
 class WhatIf(msgspec.Struct, frozen=True):
@@ -44,11 +45,14 @@ def parse_what_if(text: str) -> WhatIf:
         if name not in _KEYS:
             raise ConfigError(f"{where}: write one of {', '.join(_EXAMPLES)}")
         field, read = _KEYS[name]
+        if field in changes:
+            raise ConfigError(f"{where}: {name} is in it twice; write --what-if once for each")
         try:
             changes[field] = read(value)
         except (ValueError, ConfigError):
             example = next(at for at in _EXAMPLES if at.startswith(f"{name}="))
-            raise ConfigError(f"{where}: write, for example, {example}") from None
+            most = f"; at most {_MOST[name]:,}" if name in _MOST else ""
+            raise ConfigError(f"{where}: write, for example, {example}{most}") from None
     return WhatIf(text.strip(), changes)
 
 
@@ -75,10 +79,10 @@ def _times(value: str) -> float:
 
 
 _KEYS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
-    "workers": ("workers", _up_to(MAX_WORKERS)),
+    "workers": ("workers", _up_to(_MOST["workers"])),
     "rate": ("rate", _fixed_rate),
-    "concurrency": ("slots", _up_to(MOST)),
-    "concurrency_per_host": ("room", _up_to(MOST)),
+    "concurrency": ("slots", _up_to(_MOST["concurrency"])),
+    "concurrency_per_host": ("room", _up_to(_MOST["concurrency_per_host"])),
     "exits": ("exits", _times),
     "stores": ("stores", _times),
 }

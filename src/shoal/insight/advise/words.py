@@ -25,7 +25,7 @@ _NOT_READY = {
     Readiness.IDLE: "nothing is left to do; it waits for seeds",
     Readiness.SEEDING: "seeds are being read; ask again in a minute",
     Readiness.NO_WORKERS: "no worker is at work: start one, and ask again in a minute",
-    Readiness.BROKEN: "all that is left is at {broken} that {do} not answer; workers would not"
+    Readiness.BROKEN: "all that is left is at {broken} that {keep} failing; more workers would not"
     " help",
     Readiness.TOO_EARLY: "too early: {why}",
 }
@@ -39,6 +39,10 @@ _LIMITS = {
     Limit.FRONTIER: "the frontier: slots wait for it {frontier:.0%} of the time",
     Limit.WORK: "there is nothing to do",
 }
+_TAKEN_CORES = (
+    "workers wait for a core longer than they use one: {machine_use:.0%} of the cores are in use,"
+    " by them and other programs"
+)
 STOLEN = 0.05
 """Steal is mentioned if other virtual machines took at least this share of the cores."""
 SLOTS = "all slots are in use"
@@ -86,8 +90,12 @@ def _not_ready(advice: Advice) -> str:
         crawl=situation.crawl,
         why=why,
         broken=counted(situation.broken, "host"),
-        do="does" if situation.broken == 1 else "do",
+        keep=_keep(situation.broken),
     )
+
+
+def _keep(hosts: int) -> str:
+    return "keeps" if hosts == 1 else "keep"
 
 
 def _left(situation: Situation) -> Iterator[str]:
@@ -101,14 +109,14 @@ def _left(situation: Situation) -> Iterator[str]:
         yield f"each page leads to {situation.growth:.2f} new ones, which are counted in"
     if situation.broken:
         hosts = counted(situation.broken, "host")
-        yield f"without those of {hosts}, which {'does' if situation.broken == 1 else 'do'}" + (
-            " not answer"
-        )
+        yield f"without those of {hosts} that {_keep(situation.broken)} failing"
 
 
 def limit_words(outcome: Outcome, fleet: FleetSeen) -> str:
     """The limit of a plan, in words."""
     limit, plan = outcome.forecast.limit, outcome.forecast.plan
+    if limit is Limit.CPU and fleet.is_kept_from_cores:
+        return _TAKEN_CORES.format(machine_use=fleet.machine_use)
     if limit is Limit.SLOTS:
         each = counted(round(plan.slots), "request")
         return f"{SLOTS}: {counted(plan.workers, 'worker')} with {each} at once"
