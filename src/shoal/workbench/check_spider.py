@@ -22,6 +22,7 @@ from shoal.spider.hooks import TAKES, is_hook
 from shoal.spider.items import is_item_class
 from shoal.spider.own_settings import settings_of
 from shoal.spider.page import Page
+from shoal.spider.scrapy_words import translated
 from shoal.spider.spider import ON_FAILURE, Spider, handlers_of
 from shoal.spider.starting import unread_starts
 from shoal.workbench.findings import Finding
@@ -29,8 +30,6 @@ from shoal.workbench.sources import FOLLOWING, Source, file_of, own_classes
 
 MAX_URLS = 1_000
 """Start URLs that are looked at."""
-OF_SCRAPY = {"callback": "handler", "errback": "on_failure", "cb_kwargs": "meta"}
-"""Arguments of requests there, and what they are called here."""
 _HOOKS_TAKE = {
     "request": ("request",),
     "item": ("item", "page"),
@@ -114,8 +113,8 @@ def _calls(look: _Look) -> Iterator[Finding]:
 
 
 def _no_argument(call: str, word: str) -> str:
-    if ours := OF_SCRAPY.get(word):
-        return f"page.{call}() has no {word}=: write {ours}="
+    if ours := translated(call, word):
+        return f"page.{call}() has no {word}=: {ours}"
     return f"page.{call}() has no {word}={meant(word, _FOLLOW_TAKES[call])}"
 
 
