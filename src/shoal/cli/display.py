@@ -203,7 +203,9 @@ def summary_table(summary: Summary) -> Table:
     if stats.own_counts:
         rows.append(("counted", own_counts(stats)))
     if stats.lost:
-        rows.append(("lost", f"{stats.lost:,} leases of workers that died; all taken back"))
+        rows.append(
+            ("lost", f"{counted(stats.lost, 'lease')} of workers that died; all taken back")
+        )
     return facts(stats.crawl, rows)
 
 

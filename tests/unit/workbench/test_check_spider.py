@@ -75,6 +75,10 @@ def test_all_hooks_are_known() -> None:
     ("body", "finding"),
     [
         ("concurency = 1", "3: concurency is no setting; did you mean concurrency?"),
+        (
+            "allowed_hosts = ['a b']",
+            "3: Shop: allowed_hosts: not a host: 'a b' (write it like shop.example)",
+        ),
         ("rate = 'x'", "3: Shop: rate: not a rate: 'x' (write 2/s, 30/m, 100/h, auto or none)"),
         ("name = 3", "3: Shop.name must be text, not 3"),
         ("proxy_pool = 'x'", "3: proxy_pool: no pool 'x' (there are: none)"),
@@ -100,7 +104,7 @@ allowed_hosts = ["shop.example", "10.0.0.1"]
 def parse(self, page): ...
 """
     assert check(body) == [
-        "3: start_urls: not a URL: 'shop.example'",
+        "3: start_urls: not a URL: 'shop.example' (it must begin with https:// or http://)",
         "3: start_urls: host not allowed: https://other.example/",
         "3: start_urls: http://10.0.0.1/ is a private address:"
         " allow_private = True lets it be crawled",
