@@ -98,7 +98,7 @@ def test_explain_knows_every_spelling(scene: Scene) -> None:
         ("private", "dropped: robots.txt forbids it"),
         (
             "never",
-            "never added: no page linked to it, and it was not a seed"
+            "never added: no handler or rule followed a link to it, and it was not a seed"
             " (unless a page has more than 20,000 links)",
         ),
     ],

@@ -155,7 +155,7 @@ def test_a_page_leads_to_no_more_pages_than_it_may(folder: Folder, pages: Site) 
     told = folder.shoal("explain", "links", pages.url)
     assert "20 links of it are not followed (max_links_per_page)" in told.out
     told = folder.shoal("explain", "links", f"{pages.url}30")
-    assert "never added: no page linked to it" in told.out
+    assert "never added: no handler or rule followed a link to it" in told.out
     assert "(unless a page has more than 10 links)" in told.out
 
 

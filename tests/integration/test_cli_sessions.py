@@ -300,7 +300,7 @@ def test_a_page_is_explained_by_its_session(crawled: Scene, site: Members) -> No
     for other in ("none", "shop#alice"):
         ended = crawled.call("explain", "shop", url, "--session", other)
         assert ended.code == 0
-        assert "never added: no page linked to it" in ended.out
+        assert "never added: no handler or rule followed a link to it" in ended.out
         assert "by shop#alice" in ended.out, "others at this address follow"
     wrong = crawled.call("explain", "shop", url, "--session", "club")
     assert (wrong.code, wrong.err) == (2, "shoal: no such session: club (there are: shop)\n")

@@ -180,10 +180,12 @@ def test_check_asks_the_broker_that_carries_tasks(
 
 def test_a_mistake_is_warned_of_when_a_crawl_starts(folder: Folder, site: Site) -> None:
     text = f"from shoal import Spider\nclass S(Spider):\n    start_urls = ['{site.url}']\n"
-    folder.write("s.py", text + "    max_page = 1\n    def parse(self, page): ...\n")
+    text += "    max_page = 1\n    def item(self, item): return item\n"
+    folder.write("s.py", text + "    def parse(self, page): ...\n")
     ended = folder.shoal("crawl", "s.py", "--rate", "none")
     assert ended.code == 0
     assert ended.err.count("S.max_page is no setting; did you mean max_pages?") == 1, ended.err
+    assert ended.err.count("S.item must take (self, item, page) to be called as a hook") == 1
 
 
 def test_a_prompt_that_runs_code(folder: Folder, site: Site) -> None:

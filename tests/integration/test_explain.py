@@ -15,6 +15,7 @@ from shoal.frontier.port import Frontier
 from shoal.frontier.sqlite.frontier import SqliteFrontier
 from shoal.frontier.values import Control, Entry, Record, Verdict
 from shoal.insight.explain import MAX_TASKS, explain
+from shoal.insight.explain_rows import explanation_rows
 from shoal.results.port import Batch, PageLog, Results
 from shoal.results.sqlite.store import SqliteResults
 from support.frontiers import CRAWL, Client, entry, open_rules, outcome
@@ -27,7 +28,7 @@ class Forgetful(SqliteFrontier):
         record = await super().find(crawl, entry)
         if record is None or record.state not in ("done", "dropped"):
             return record
-        return replace(record, task=entry.task, reason="")
+        return replace(record, task=entry.task, is_forgotten=True, reason="")
 
 
 @pytest.fixture(params=[SqliteFrontier, Forgetful])
@@ -79,6 +80,19 @@ async def test_the_way_from_the_seed(frontier: Frontier, results: Results) -> No
     told = await explain(frontier, results, CRAWL, waiting.task.url)
     assert (told.verdict, told.found_on) == ("waiting", urls[::-1])
     assert (await explain(frontier, results, CRAWL, urls[0])).found_on == []
+
+
+async def test_nothing_is_claimed_of_a_task_that_is_forgotten(
+    frontier: Frontier, results: Results
+) -> None:
+    page = entry("a.example/product", job_type="product", depth=2)
+    await fetch(frontier, results, page)
+    told = dict(explanation_rows(await explain(frontier, results, CRAWL, page.task.url)))
+    is_kept = not isinstance(frontier, Forgetful)
+    assert told.get("handler") == ("product" if is_kept else None)
+    assert told.get("depth, priority") == ("2, 0" if is_kept else None)
+    assert told["found on"] == "it is a seed"
+    assert "0 items, 0 links" in told["try 1"]
 
 
 async def test_a_redirect(frontier: Frontier, results: Results) -> None:

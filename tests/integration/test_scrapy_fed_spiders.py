@@ -100,7 +100,7 @@ def test_messages_of_every_kind_and_an_end_when_none_come(fed: Scene) -> None:
         **{"accept": "yes", "cookie": "a=b", "priority": 3},
     }
     assert {record["reason"] for record in rejected} == {
-        r"not a URL: 'hello\x1b[2J'",
+        r"not a URL: 'hello\x1b[2J' (it must begin with https:// or http://)",
         f"not an http(s) URL: {secret!r}",
     }
     assert ended.err.count(f"a message was put aside in {REJECTED}") == 2

@@ -121,6 +121,10 @@ def test_lists_may_be_text_with_commas(name: str) -> None:
         ({"allowed_hosts": ["a", 5]}, "allowed_hosts must be a list of texts"),
         ({"timeout_s": 0}, "timeout_s must be a number, more than 0"),
         (
+            {"allowed_hosts": "shop.example, https://a.example/"},
+            "allowed_hosts: not a host: 'https://a.example/' (write it like shop.example)",
+        ),
+        (
             {"file_types": "image/*, png"},
             "file_types: 'png' is no media type: write 'image/*' or 'application/pdf'",
         ),

@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from shoal.cli.live_line import live_line
 from shoal.coordinator.lateness import remaining_s
 from shoal.core import plaintext
 from shoal.core.causes import lines_of
@@ -47,6 +47,11 @@ log = logging.getLogger("shoal")
 def console(*, stderr: bool = False) -> Console:
     """A terminal, or what stands in its place. Brackets are brackets to it."""
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+def is_live(terminal: Console) -> bool:
+    """Whether it is a terminal, and one that can erase what it shows."""
+    return terminal.is_terminal and not terminal.is_dumb_terminal
 
 
 def out() -> Console:
@@ -110,9 +115,9 @@ def progress(*, quiet: bool) -> Iterator[Watch]:
     """Shows how far a crawl is: a live line on a terminal, a log line now and then elsewhere."""
     if quiet:
         yield lambda look: None
-    elif (terminal := console(stderr=True)).is_terminal:
-        with Live(console=terminal, refresh_per_second=8, transient=True) as live:
-            yield lambda look: live.update(text(_progress(look), "bold"))
+    elif is_live(terminal := console(stderr=True)):
+        with live_line(terminal) as draw:
+            yield lambda look: draw(text(_progress(look), "bold"))
     else:
         yield _logging()
 
@@ -203,7 +208,9 @@ def summary_table(summary: Summary) -> Table:
     if stats.own_counts:
         rows.append(("counted", own_counts(stats)))
     if stats.lost:
-        rows.append(("lost", f"{stats.lost:,} leases of workers that died; all taken back"))
+        rows.append(
+            ("lost", f"{counted(stats.lost, 'lease')} of workers that died; all taken back")
+        )
     return facts(stats.crawl, rows)
 
 

@@ -10,7 +10,7 @@ from msgspec import Meta
 from shoal.core.fields import at_most, explained
 from shoal.core.media_types import check_patterns
 from shoal.core.policy import MAX_BLOCKS, MAX_LOSSES, MAX_RETRIES, parse_duration, parse_rate
-from shoal.core.urls import TRACKING_PARAMETERS
+from shoal.core.urls import TRACKING_PARAMETERS, check_hosts
 
 RateText = Annotated[str, Meta(extra={"check": parse_rate})]
 Duration = Annotated[str, Meta(extra={"check": parse_duration, "stands_for": "TIME"})]
@@ -80,7 +80,8 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
     allowed_hosts: Annotated[
         tuple[str, ...],
         Meta(
-            description="Hosts that may be crawled, including their subdomains; if empty, any host"
+            description="Hosts that may be crawled, including their subdomains; if empty, any host",
+            extra={"check": check_hosts},
         ),
     ] = ()
     robots: Annotated[bool, Meta(description="Obey robots.txt")] = True

@@ -240,7 +240,15 @@ def flaw_of(task: Task) -> str | None:
     try:
         decode(encode(task))
     except Exception as error:  # The values in `meta` may raise anything.
-        return str(error)
+        return _bad_meta(task) or bad_number(task) or str(error)
+    return None
+
+
+def _bad_meta(task: Task) -> str | None:
+    try:
+        _encode(task.meta)
+    except Exception as error:
+        return f"meta may hold only JSON values (text, numbers, lists, dicts): {error}"
     return None
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import can_ada
 import msgspec
 
-from shoal.errors import BadUrl
+from shoal.errors import BadUrl, ConfigError
 
 TRACKING_PARAMETERS = (
     "utm_*",
@@ -86,13 +86,20 @@ def parse(url: str) -> can_ada.URL:
     try:
         parsed = can_ada.parse(url)
     except (ValueError, TypeError):  # TypeError: can_ada rejects lone surrogates
-        raise BadUrl(f"not a URL: {_shown(url)}") from None
+        raise BadUrl(f"not a URL: {_shown(url)}{_missing_scheme(url)}") from None
     if parsed.protocol not in ("http:", "https:"):
         raise BadUrl(f"not an http(s) URL: {_shown(url)}")
     host = parsed.host
     if host.endswith(".") or ".:" in host:
         _drop_dot(parsed)
     return parsed
+
+
+def _missing_scheme(url: str) -> str:
+    """What to add to the message if somebody wrote `shop.example`."""
+    if not url or url.lower().startswith(("http:", "https:")):
+        return ""
+    return " (it must begin with https:// or http://)"
 
 
 def _drop_dot(parsed: can_ada.URL) -> None:
@@ -145,6 +152,15 @@ def allowed_host(written: str) -> str:
     if parsed.pathname != "/" or parsed.search or parsed.has_credentials():
         raise BadUrl(f"not a host: {_shown(written)}")
     return parsed.host.removesuffix(":443")
+
+
+def check_hosts(written: Iterable[str]) -> None:
+    """Raise ConfigError if one of these is not a host."""
+    for host in written:
+        try:
+            allowed_host(host)
+        except BadUrl:
+            raise ConfigError(f"not a host: {_shown(host)} (write it like shop.example)") from None
 
 
 def without_port(site: str) -> str:

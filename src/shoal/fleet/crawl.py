@@ -41,6 +41,7 @@ from shoal.seeds.seeding import collect, refuse_private_seeds, seed_from_spider
 from shoal.sessions.telling import tell_of_sessions
 from shoal.spider.attributes import mistaken_attributes, mistaken_line
 from shoal.spider.crawl_names import told
+from shoal.spider.hooks import mistaken_hooks
 from shoal.spider.own_settings import settings_of
 from shoal.spider.spider import Spider
 from shoal.spider.starting import unread_starts
@@ -103,6 +104,8 @@ async def run_crawl(
     own_spider = maker.spider
     for attribute, meant in mistaken_attributes(spider).items():
         log.warning("%s.%s", spider.__name__, mistaken_line(attribute, meant))
+    for _, mistake in mistaken_hooks(spider):
+        log.warning("%s to be called as a hook", mistake)
     if targets is None or not is_scrapy(targets):  # Scrapy honours these variables.
         warn_of_proxies(os.environ)
         if flaw := unread_starts(spider):

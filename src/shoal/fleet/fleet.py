@@ -15,6 +15,7 @@ from shoal.errors import ConfigError, ShoalError, StorageFailed, UnknownCrawl
 from shoal.fleet.child import WorkerOrder
 from shoal.frontier.patient import patient
 from shoal.frontier.port import Upkeep
+from shoal.runtime import logs
 from shoal.runtime.orders import FAILED, Child, Ended, child_process
 from shoal.runtime.patience import wait_for_event
 from shoal.runtime.process import is_dead_here, worker_name
@@ -227,4 +228,4 @@ _stderr = sys.stderr
 
 def _say(text: str) -> None:
     if _stderr is not None:
-        _stderr.write(text)
+        _stderr.write(logs.over_progress(_stderr) + text)

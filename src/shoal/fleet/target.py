@@ -198,16 +198,15 @@ def _put_on_path(folder: Path) -> None:
 
 
 def _one_line(error: BaseException, place: str) -> str:
-    """An exception from the user's code as one line, with the place that raised it."""
+    """An exception from the user's code as one line, with the place that raised it. If Shoal did,
+    that is the user's line that called it."""
     if isinstance(error, SyntaxError):
         return f"{error.filename or place}:{error.lineno or 1}: {error.msg}"
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if "importlib" not in frame.filename and frame.filename != __file__
+        if "importlib" not in frame.filename and not _is_own(frame.filename)
     ]
-    if isinstance(error, ShoalError):  # Raised by Shoal: show the user's line that called it.
-        frames = [frame for frame in frames if not _is_own(frame.filename)]
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else place
     what = str(error).partition("\n")[0]
     if what and isinstance(error, ShoalError):

@@ -207,7 +207,7 @@ async def _never_added(
             f"never added: it was not a seed, and no page above depth {max_depth} linked to it"
             " (links deeper than that are not kept, so a page at that depth may have)"
         )
-    verdict = "never added: no page linked to it, and it was not a seed"
+    verdict = "never added: no handler or rule followed a link to it, and it was not a seed"
     return verdict + (f" (unless a page has more than {most:,} links)" if stats.filtered else "")
 
 

@@ -27,14 +27,8 @@ def explanation_rows(explanation: Explanation) -> Iterator[Row]:
     yield "address", explanation.normal
     yield "verdict", explanation.verdict
     if (record := explanation.record) is not None:
-        yield from request_rows(record.task)
-        yield "handler", record.task.job_type
-        yield "depth, priority", f"{record.task.depth}, {record.task.priority}"
-        if record.task.on_failure:
-            yield "on failure", record.task.on_failure
-        if record.task.not_before is not None:
-            yield "not before", shown_moment(record.task.not_before.timestamp())
-        yield from (("redirected from", url) for url in record.task.redirects)
+        if not record.is_forgotten:
+            yield from _task_rows(record.task)
         yield from (("found on", url) for url in explanation.found_on or ["it is a seed"])
         if record.losses:
             yield "lost", f"{record.losses} workers died with it"
@@ -46,6 +40,17 @@ def explanation_rows(explanation: Explanation) -> Iterator[Row]:
         yield "nearly the same as", f"{near.url} ({counted(near.distance, 'bit')})"
     yield from _item_rows(explanation)
     yield from ((f"rejected {i.kind}", f"{i.reason}  {i.data}") for i in explanation.rejected)
+
+
+def _task_rows(task: Task) -> Iterator[Row]:
+    yield from request_rows(task)
+    yield "handler", task.job_type
+    yield "depth, priority", f"{task.depth}, {task.priority}"
+    if task.on_failure:
+        yield "on failure", task.on_failure
+    if task.not_before is not None:
+        yield "not before", shown_moment(task.not_before.timestamp())
+    yield from (("redirected from", url) for url in task.redirects)
 
 
 def request_rows(task: Task) -> list[Row]:
@@ -104,7 +109,7 @@ def _try(page: PageLog) -> str:
         parts.append(size(page.body_bytes))
     parts.append(duration(page.duration_s))
     if page.verdict == "done":
-        parts.append(f"{page.items} items, {page.links} links")
+        parts.append(f"{counted(page.items, 'item')}, {counted(page.links, 'link')}")
     line = " · ".join([*parts, *([page.error] if page.error else [])])
     is_barred = exit_of_try(page.exit) and page.block and page.verdict == "retry"
     return f"{line} → not by this exit again" if is_barred else line

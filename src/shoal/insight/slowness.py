@@ -42,8 +42,8 @@ def missing_tasks(stats: Stats) -> str:
 def _too_early(look: Glance) -> str:
     """The reason if tasks wait, but may not be sent yet."""
     hosts = [host for host in look.hosts if host.waiting]
-    if not hosts:
-        return _held_back(look)
+    if not hosts:  # What the slots waited for may be over: then only retries are left.
+        return _held_back(look) if look.stats.waiting else _too_little(look)
     paused = [host for host in hosts if host.is_broken or _wait_s(host, look) > PAUSED_S]
     dry = [host for host in hosts if host.dry_s > PAUSED_S]
     free = [host for host in hosts if host not in paused and host not in dry]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TextIO
 
 import msgspec
 
@@ -119,6 +120,29 @@ class OneLine(logging.Filter):
         return True
 
 
+ERASE_BELOW = "\x1b[J"
+"""Tells a terminal to erase everything from the cursor on."""
+
+
+def over_progress(stream: TextIO) -> str:
+    """What to write before other text. On a terminal it erases the progress line: the cursor is
+    where that begins, and it is drawn again below the text."""
+    is_live = stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+    return ERASE_BELOW if is_live else ""
+
+
+class OverProgress(logging.Formatter):
+    """Formats records for a stream that may be a terminal with a progress line."""
+
+    def __init__(self, inner: logging.Formatter, stream: TextIO) -> None:
+        super().__init__()
+        self._inner = inner
+        self._before = over_progress(stream)
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._before + self._inner.format(record)
+
+
 QUIET = ("aiobotocore", "aiohttp", "asyncio", "boto3", "botocore", "httpcore", "httpx", "urllib3")
 """Libraries that log too much: only their warnings are shown."""
 
@@ -134,7 +158,7 @@ def configure(
     """
     handler = logging.StreamHandler()
     formatter = JsonFormatter(crawl=crawl, worker=worker) if json_lines else PlainFormatter()
-    handler.setFormatter(formatter)
+    handler.setFormatter(OverProgress(formatter, handler.stream))
     tasks.disabled = not json_lines
     logger = logging.getLogger("shoal" if only_ours else None)
     for other in list(logger.handlers):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import can_ada
 import msgspec
@@ -16,6 +16,7 @@ from shoal.core.task import Task
 from shoal.errors import BadUrl, MissingExtra, Unparsable
 from shoal.spider import markup, trial
 from shoal.spider.effort import Shape
+from shoal.spider.scrapy_words import unknown_attribute
 from shoal.spider.selection import Selection, parse_query
 
 if TYPE_CHECKING:
@@ -73,6 +74,11 @@ class Document:
 
     def __repr__(self) -> str:
         return f"<Page {self.status} {self.url}>"
+
+    if not TYPE_CHECKING:  # To mypy, any attribute would exist.
+
+        def __getattr__(self, name: str) -> Never:
+            raise unknown_attribute(self, name)
 
     @property
     def meta(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import islice
@@ -19,6 +19,7 @@ from shoal.spider.failure import Failure
 from shoal.spider.files import ItemFiles
 from shoal.spider.items import is_item_class
 from shoal.spider.page import Page
+from shoal.spider.scrapy_words import is_request_of_scrapy
 from shoal.spider.selection import Selection
 from shoal.spider.spider import ON_FAILURE, Spider, handlers_of, is_handler
 
@@ -153,9 +154,12 @@ def _inside(thing: Any) -> Iterable[Any]:
     if inspect.iscoroutine(thing):
         thing.close()
         raise _NotYielded("a handler yielded a coroutine: await it first")
+    if isinstance(thing, Mapping):  # Its keys would be looked into.
+        raise _NotYielded(f"a handler yielded a {type(thing).__name__}: use dict(it)")
     if isinstance(thing, Iterable) and not isinstance(thing, bytes | bytearray):
         return thing
-    raise _NotYielded(f"a handler yielded {shown(thing)}: neither an item nor a task")
+    rather = ": use page.follow(url)" if is_request_of_scrapy(thing) else ""
+    raise _NotYielded(f"a handler yielded {shown(thing)}: neither an item nor a task{rather}")
 
 
 def _as_children(into: Harvest, page: Page) -> Harvest:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dis
 import inspect
-from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from types import FunctionType, MethodType
 from typing import Any
@@ -22,8 +22,15 @@ from shoal.spider.items import is_item_class
 from shoal.spider.outgoing import RequestHook
 from shoal.spider.page import Page
 
-TAKES = {"request": 1, "item": 2, "on_failure": 1, "opened": 0, "closed": 1}
-"""The hooks, and how many arguments they take."""
+TAKES = {
+    "request": ("request",),
+    "item": ("item", "page"),
+    "on_failure": ("failure",),
+    "opened": (),
+    "closed": ("summary",),
+}
+"""The hooks, and what they take: as many as these."""
+_METHODS = (FunctionType, staticmethod, classmethod)
 _OF_HANDLERS = ("page", "response")
 """What handlers call what they take. A method of such a name that takes a page is a handler."""
 
@@ -45,16 +52,28 @@ class Hooks(msgspec.Struct, frozen=True):
 def is_hook(spider: type, name: str) -> bool:
     """Whether a spider's method of this name is a hook, and so no handler."""
     method = inspect.getattr_static(spider, name, None)
-    if name not in TAKES or not isinstance(method, FunctionType | staticmethod | classmethod):
+    if name not in TAKES or not isinstance(method, _METHODS):
         return False
     signature = inspect.signature(getattr(spider, name))
     selves = int(isinstance(method, FunctionType))
     try:
-        bound = signature.bind(*range(selves + TAKES[name])).arguments
+        bound = signature.bind(*range(selves + len(TAKES[name]))).arguments
     except TypeError:
         return False
     taken = [parameter for parameter, position in bound.items() if position == selves]
     return not taken or taken[0] not in _OF_HANDLERS
+
+
+def mistaken_hooks(spider: type) -> Iterator[tuple[str, str]]:
+    """Methods with the name of a hook that take neither what a hook takes nor a page, each with
+    what is wrong with it. They are not called as hooks."""
+    for name, takes in TAKES.items():
+        method = inspect.getattr_static(spider, name, None)
+        if not isinstance(method, _METHODS) or is_hook(spider, name):
+            continue
+        parameters = list(inspect.signature(getattr(spider, name)).parameters)
+        if len(parameters) < 2 or parameters[1] not in _OF_HANDLERS:
+            yield name, f"{spider.__name__}.{name} must take ({', '.join(('self', *takes))})"
 
 
 def hooks_of(spider: Any, plugins: Iterable[Any]) -> Hooks:

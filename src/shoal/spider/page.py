@@ -23,7 +23,7 @@ from shoal.spider.following import Following, Handler, check_session, children
 from shoal.spider.forms import Form
 from shoal.spider.link_filter import link_filter
 from shoal.spider.links import links_inside, links_of, links_of_each
-from shoal.spider.scrapy_words import unknown_word
+from shoal.spider.scrapy_words import NOTHING, unknown_word
 from shoal.spider.selection import Selection, elements_in, links_in
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Page(Document):
 
     def follow(
         self,
-        target: Link,
+        target: Link = NOTHING,
         handler: Handler | None = None,
         *,
         priority: int | None = None,
@@ -173,7 +173,7 @@ class Page(Document):
         Raises ValueError if there is no link in the selection or an option cannot be, and BadUrl
         if the link does not lead to a page (`mailto:`, ...).
         """
-        if unknown:
+        if unknown or target is NOTHING:
             raise unknown_word("follow", unknown)
         link = target if isinstance(target, str) else next(links_of(target), None)
         if link is None:
@@ -197,7 +197,7 @@ class Page(Document):
 
     def follow_all(
         self,
-        targets: str | Selection | Iterable[Link],
+        targets: str | Selection | Iterable[Link] = NOTHING,
         handler: Handler | None = None,
         *,
         priority: int | None = None,
@@ -238,7 +238,7 @@ class Page(Document):
 
         Raises ValueError for an option that cannot be.
         """
-        if unknown:
+        if unknown or targets is NOTHING:
             raise unknown_word("follow_all", unknown)
         wanted = link_filter(allow, deny, files)
         uploads = None if isinstance(files, bool) else files
@@ -268,7 +268,7 @@ class Page(Document):
 
     def submit(
         self,
-        form: str | Selection,
+        form: str | Selection = NOTHING,
         values: Mapping[str, Any] | None = None,
         handler: Handler | None = None,
         *,
@@ -305,6 +305,8 @@ class Page(Document):
         Raises ValueError if there is no such form, field, choice or button, BadUrl if the form does
         not lead to a page, and Unparsable if there is too much in it.
         """
+        if unknown or form is NOTHING:
+            raise unknown_word("submit", unknown)
         try:
             submission = self._form(form).submission(values or {}, self._pressed(button))
             sent, action = submission.sent(headers), submission.action

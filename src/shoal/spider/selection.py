@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Protocol, overload
+from typing import TYPE_CHECKING, Never, Protocol, overload
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from shoal.errors import Unparsable
 from shoal.spider.effort import Shape
+from shoal.spider.scrapy_words import unknown_attribute
 
 Found = LexborNode | str
 """A result: an element, or the text or attribute value that the query asked for."""
@@ -198,7 +199,14 @@ def _check(query: str, parts: Sequence[Part]) -> None:
             if part.selector is not None:
                 nothing.css_first(part.selector)
     except (SelectolaxError, UnicodeEncodeError):
-        raise ValueError(f"not a CSS selector: {query!r}") from None
+        raise ValueError(f"not a CSS selector: {query!r}{_rather(query)}") from None
+
+
+def _rather(query: str) -> str:
+    """What to write for what is XPath, or an address."""
+    if query.startswith(("//", "./", "(")):
+        return " (page.xpath() takes XPath)"
+    return " (page.follow() takes a URL)" if query.startswith(("/", "http")) else ""
 
 
 class Selection:
@@ -260,6 +268,11 @@ class Selection:
 
     def __repr__(self) -> str:
         return f"<Selection of {len(self)}>"
+
+    if not TYPE_CHECKING:  # To mypy, any attribute would exist.
+
+        def __getattr__(self, name: str) -> Never:
+            raise unknown_attribute(self, name)
 
     def _first(self) -> Found | None:
         if self._found is not None:

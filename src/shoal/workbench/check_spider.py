@@ -18,10 +18,11 @@ from shoal.frontier.admission import Admission
 from shoal.spider.arguments import arguments_of
 from shoal.spider.attributes import mistaken_attributes, mistaken_line
 from shoal.spider.catalogue import catalogues_of, first_tasks
-from shoal.spider.hooks import TAKES, is_hook
+from shoal.spider.hooks import mistaken_hooks
 from shoal.spider.items import is_item_class
 from shoal.spider.own_settings import settings_of
 from shoal.spider.page import Page
+from shoal.spider.scrapy_words import translated
 from shoal.spider.spider import ON_FAILURE, Spider, handlers_of
 from shoal.spider.starting import unread_starts
 from shoal.workbench.findings import Finding
@@ -29,17 +30,6 @@ from shoal.workbench.sources import FOLLOWING, Source, file_of, own_classes
 
 MAX_URLS = 1_000
 """Start URLs that are looked at."""
-OF_SCRAPY = {"callback": "handler", "errback": "on_failure", "cb_kwargs": "meta"}
-"""Arguments of requests there, and what they are called here."""
-_HOOKS_TAKE = {
-    "request": ("request",),
-    "item": ("item", "page"),
-    "on_failure": ("failure",),
-    "opened": (),
-    "closed": ("summary",),
-}
-"""What people call what hooks take: as many as `TAKES` says."""
-_OF_HANDLERS = ("page", "response")
 _FOLLOW_TAKES = {name: set(inspect.signature(getattr(Page, name)).parameters) for name in FOLLOWING}
 
 
@@ -114,8 +104,8 @@ def _calls(look: _Look) -> Iterator[Finding]:
 
 
 def _no_argument(call: str, word: str) -> str:
-    if ours := OF_SCRAPY.get(word):
-        return f"page.{call}() has no {word}=: write {ours}="
+    if ours := translated(call, word):
+        return f"page.{call}() has no {word}=: {ours}"
     return f"page.{call}() has no {word}={meant(word, _FOLLOW_TAKES[call])}"
 
 
@@ -132,16 +122,8 @@ def _named_handlers(look: _Look) -> set[str]:
 
 
 def _hooks(look: _Look) -> Iterator[Finding]:
-    """What has the name of a hook, and takes neither what a hook takes nor a page."""
-    for name in TAKES:
-        method = inspect.getattr_static(look.spider, name, None)
-        if method is None or not callable(getattr(look.spider, name)) or is_hook(look.spider, name):
-            continue
-        parameters = list(inspect.signature(getattr(look.spider, name)).parameters)
-        if len(parameters) > 1 and parameters[1] in _OF_HANDLERS:
-            continue
-        takes = ", ".join(("self", *_HOOKS_TAKE[name]))
-        yield look.finding(name, f"{look.name}.{name} must take ({takes})")
+    for name, mistake in mistaken_hooks(look.spider):
+        yield look.finding(name, mistake)
     if not _takes(look.spider.start, look.spider, "start", 0):
         yield look.finding("start", f"{look.name}.start must take nothing but self")
     if not _takes(look.spider.blocked, look.spider, "blocked", 1):

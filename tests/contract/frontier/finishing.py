@@ -26,6 +26,7 @@ class TestVerdicts:
         assert (stats.items, stats.rejected, stats.filtered, stats.body_bytes) == (3, 1, 2, 500)
         record = await client.record(lease)
         assert (record.state, record.due, record.worker) == (TaskState.DONE, None, "")
+        assert record.is_forgotten != backend.frontier.capabilities.keeps_ended
         assert (await client.host()).done == 1
 
     @pytest.mark.parametrize(
@@ -41,6 +42,8 @@ class TestVerdicts:
         await client.end(lease, verdict, reason="it broke", detail="Traceback …")
         record = await client.record(lease)
         assert (record.state, record.reason) == (state, "it broke")
+        is_kept = state is TaskState.DEAD or backend.frontier.capabilities.keeps_ended
+        assert record.is_forgotten != is_kept
         if state is TaskState.DEAD:
             assert record.detail == "Traceback …"
         stats = await client.stats()

@@ -56,6 +56,7 @@ class TestRemember:
         await client.frontier.remember(CRAWL, [done.fingerprint])
         record = await client.record(done)
         assert (record.state, record.task.url) == (TaskState.DONE, done.task.url)
+        assert record.is_forgotten
 
     async def test_is_of_its_crawl_and_forgotten_with_it(self, backend: Backend) -> None:
         client, other = backend.client(), backend.client(crawl="other")

@@ -93,6 +93,12 @@ def test_a_module(write: Write) -> None:
     assert load(["shop_package:Shop"]).__module__ == "shop_package"
 
 
+def test_what_shoal_raises_is_said_of_the_users_line(write: Write) -> None:
+    write("rules.py", "from shoal import Follow\n\nFollow('a', callback='lamp')\n")
+    said = "rules.py:3: TypeError: callback= is Scrapy's word: write handler="
+    assert mistake("rules.py").endswith(said)
+
+
 def test_urls() -> None:
     spider = load(["https://shop.example/a", "http://b.example"])
     assert issubclass(spider, LinkSpider)

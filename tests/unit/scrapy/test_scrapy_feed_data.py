@@ -100,7 +100,7 @@ def test_a_callback_is_form_data_as_ever() -> None:
     ("data", "reason"),
     [
         (b"", "not a URL: ''"),
-        (b"hello", "not a URL: 'hello'"),
+        (b"hello", "not a URL: 'hello' (it must begin with https:// or http://)"),
         (b"file:///etc/passwd", "not an http(s) URL: 'file:///etc/passwd'"),
         (b'{"url": "s3://bucket/key"}', "not an http(s) URL: 's3://bucket/key'"),
         (b"http://a/" + b"x" * 2**20, "it is longer than 1048576 bytes"),

@@ -10,9 +10,8 @@ import pytest
 
 from shoal.config import Settings, load
 from shoal.fleet.spider_files import spiders_in
-from shoal.spider.hooks import TAKES
 from shoal.spider.own_settings import settings_of
-from shoal.workbench.check_spider import _HOOKS_TAKE, check_spider
+from shoal.workbench.check_spider import check_spider
 
 HEAD = "from shoal import Item, Spider\nclass Shop(Spider):\n"
 
@@ -67,14 +66,14 @@ def helper(self, a, b): ...
     assert check(right) == []
 
 
-def test_all_hooks_are_known() -> None:
-    assert {name: len(takes) for name, takes in _HOOKS_TAKE.items()} == TAKES
-
-
 @pytest.mark.parametrize(
     ("body", "finding"),
     [
         ("concurency = 1", "3: concurency is no setting; did you mean concurrency?"),
+        (
+            "allowed_hosts = ['a b']",
+            "3: Shop: allowed_hosts: not a host: 'a b' (write it like shop.example)",
+        ),
         ("rate = 'x'", "3: Shop: rate: not a rate: 'x' (write 2/s, 30/m, 100/h, auto or none)"),
         ("name = 3", "3: Shop.name must be text, not 3"),
         ("proxy_pool = 'x'", "3: proxy_pool: no pool 'x' (there are: none)"),
@@ -100,7 +99,7 @@ allowed_hosts = ["shop.example", "10.0.0.1"]
 def parse(self, page): ...
 """
     assert check(body) == [
-        "3: start_urls: not a URL: 'shop.example'",
+        "3: start_urls: not a URL: 'shop.example' (it must begin with https:// or http://)",
         "3: start_urls: host not allowed: https://other.example/",
         "3: start_urls: http://10.0.0.1/ is a private address:"
         " allow_private = True lets it be crawled",

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-from rich.live import Live
 
 from shoal.cli import display
 from shoal.cli.examples import examples
+from shoal.cli.live_line import live_line
 from shoal.cli.options import JsonFlag, settings_from, with_settings
 from shoal.core.addresses import masked
 from shoal.errors import ConfigError
@@ -85,9 +85,9 @@ def _progress(*, quiet: bool) -> Iterator[Watch]:
     speed = _Speed()
     if quiet:
         yield lambda delivered: None
-    elif console.is_terminal:
-        with Live(console=console, refresh_per_second=8, transient=True) as live:
-            yield lambda delivered: live.update(display.text(_line(delivered, speed), "bold"))
+    elif display.is_live(console):
+        with live_line(console) as draw:
+            yield lambda delivered: draw(display.text(_line(delivered, speed), "bold"))
     else:
         yield _logging(speed)
 

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-from rich.live import Live
 
 from shoal.cli import display
 from shoal.cli.examples import examples
+from shoal.cli.live_line import live_line
 from shoal.cli.options import CrawlName, JsonFlag, settings_from, with_settings
 from shoal.config import Settings
 from shoal.core.addresses import masked
@@ -106,8 +106,8 @@ def _progress(crawl: str, *, quiet: bool) -> Iterator[Watch]:
     console = display.console(stderr=True)
     if quiet:
         yield lambda fed: None
-    elif console.is_terminal:
-        with Live(console=console, refresh_per_second=8, transient=True) as live:
-            yield lambda fed: live.update(display.text(progress_line(fed), "bold"))
+    elif display.is_live(console):
+        with live_line(console) as draw:
+            yield lambda fed: draw(display.text(progress_line(fed), "bold"))
     else:
         yield progress_logger(crawl, display.LOG_EVERY_S)

@@ -57,7 +57,7 @@ async def find(link: RedisLink, shard: Shard, entry: Entry) -> Record | None:
             return _as_cancelled(record) if is_cancelled else record
         if not seen:
             return None
-    return Record(fingerprint=entry.fingerprint, task=entry.task, state=TaskState.DONE)
+    return _forgotten(entry, TaskState.DONE)
 
 
 async def find_others(
@@ -115,7 +115,7 @@ def dead_record(values: list[Any]) -> Record:
 
 def _found(where: bytes, rest: list[Any], entry: Entry) -> Record:
     if where == b"dropped":
-        return _dropped(entry, rest[1].decode())
+        return _forgotten(entry, TaskState.DROPPED, rest[1].decode())
     return _placed(where, rest)
 
 
@@ -180,9 +180,15 @@ async def _in_queue(link: RedisLink, key: str, chunk: Any) -> AsyncIterator[byte
         chunk = await link.command("LRANGE", key, first, first + CHUNK - 1)
 
 
-def _dropped(entry: Entry, reason: str) -> Record:
-    state = TaskState.DROPPED
-    return Record(fingerprint=entry.fingerprint, task=entry.task, state=state, reason=reason)
+def _forgotten(entry: Entry, state: TaskState, reason: str = "") -> Record:
+    """A task of which only its end is known."""
+    return Record(
+        fingerprint=entry.fingerprint,
+        task=entry.task,
+        state=state,
+        is_forgotten=True,
+        reason=reason,
+    )
 
 
 def _as_cancelled(record: Record) -> Record:
@@ -190,4 +196,10 @@ def _as_cancelled(record: Record) -> Record:
     but their tasks count as dropped."""
     if record.state in (TaskState.DEAD, TaskState.DROPPED):
         return record
-    return _dropped(Entry(record.fingerprint, record.task), DROPPED_BY_CANCEL)
+    state, reason = TaskState.DROPPED, DROPPED_BY_CANCEL
+    return Record(
+        fingerprint=record.fingerprint,
+        task=record.task,
+        state=state,
+        reason=reason,
+    )

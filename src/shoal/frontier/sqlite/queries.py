@@ -62,7 +62,9 @@ def record_of(connection: sqlite3.Connection, crawl: str, entry: Entry) -> Recor
         return _record(row, crawl_at["ahead"])
     if not connection.execute(SQL["is_remembered"], key).fetchone()[0]:
         return None
-    return Record(fingerprint=entry.fingerprint, task=entry.task, state=TaskState.DONE)
+    return Record(
+        fingerprint=entry.fingerprint, task=entry.task, state=TaskState.DONE, is_forgotten=True
+    )
 
 
 class _Address(msgspec.Struct):

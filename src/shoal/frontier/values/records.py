@@ -20,10 +20,11 @@ class Record(msgspec.Struct, kw_only=True):
     fingerprint: bytes
     task: Task
     """The task as it was added, but without its cookies and without fields that only a later
-    version knows, because records are shown to people. A backend may keep less of tasks that are
-    done or dropped: then this is the task that was asked for, and the page log of the results has
-    more."""
+    version knows, because records are shown to people."""
     state: TaskState
+    is_forgotten: bool = False
+    """Whether only the end of the task is known: a backend need not keep tasks that are done or
+    dropped. Then `task` is the one that was asked for, and the page log of the results has more."""
     losses: int = 0
     kind: FailureKind | None = None
     """Why a dead task died."""
