@@ -13,7 +13,6 @@ from itertools import islice
 import msgspec
 
 from shoal.frontier.values import CrawlState
-from shoal.insight.advise.demand import SOON_S
 from shoal.insight.advise.floor import Floor, floor_of
 from shoal.insight.advise.levers import Effect, effects
 from shoal.insight.advise.model import MAX_WORKERS, Forecast, Model, Plan, plan_now
@@ -31,6 +30,8 @@ from shoal.insight.advise.situation import Situation
 from shoal.insight.advise.what_if import WhatIf
 
 MOST_POINTS, MOST_CURVES = 24, 4
+START_S = 2.0
+"""About the time that a worker takes to start: to be done sooner by less is worth none."""
 
 
 class Readiness(StrEnum):
@@ -160,7 +161,7 @@ class _Adviser:
 
     def __init__(self, situation: Situation, fleet: FleetSeen, prices: Prices) -> None:
         self._situation, self._fleet, self._prices = situation, fleet, prices
-        self._model = Model(situation, fleet, SOON_S)
+        self._model = Model(situation, fleet, START_S)
         self._plan = msgspec.structs.replace(
             plan_now(situation, fleet), machine_bytes_per_s=carried(prices)
         )
