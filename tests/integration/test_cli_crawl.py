@@ -87,8 +87,8 @@ def test_a_finished_crawl_fetches_nothing_when_it_runs_again(folder: Folder, sma
     assert (small.paths, small.robots_hits) == before
     assert "6 done, 1 dead, 2 dropped" in again.out
     assert "to try again: shoal dead retry small, then this command\n" in again.out
-    fresh = folder.shoal("crawl", "small.py", "--fresh")
-    assert "shoal dead retry small, then this command without --fresh\n" in fresh.out
+    fresh = folder.shoal("crawl", "small.py", "--fresh", "--name", "small & new")
+    assert "shoal dead retry 'small & new', then this command without --fresh\n" in fresh.out
 
 
 def test_fresh_starts_over(folder: Folder, pages: Site) -> None:

@@ -141,11 +141,11 @@ def run_and_show(
 def _hints(
     summary: Summary, settings: Settings, again: str | None, *, has_output: bool
 ) -> list[str]:
-    stats, crawl = summary.stats, summary.stats.crawl
+    stats, crawl = summary.stats, shlex.quote(summary.stats.crawl)
     results, frontier = _options(settings, "results"), _options(settings, "frontier", "state")
     hints = []
     if summary.finished_before is not None:
-        finished = f"{crawl} finished on {day(summary.finished_before, time.time())}"
+        finished = f"{stats.crawl} finished on {day(summary.finished_before, time.time())}"
         anew = f"--name X --previous {crawl} crawls again"
         hints.append(f"nothing new: {finished}. --fresh starts over; {anew}")
     elif summary.finished and not stats.added:
@@ -164,7 +164,7 @@ def _hints(
 
 def _ways_on(summary: Summary, frontier: str, again: str) -> Iterator[str]:
     """How to continue the crawl."""
-    stats, crawl = summary.stats, summary.stats.crawl
+    stats, crawl = summary.stats, shlex.quote(summary.stats.crawl)
     if stats.dead:
         yield f"to try again: shoal dead retry {crawl}{frontier}, then {again}"
     if stats.state is CrawlState.PAUSED:
