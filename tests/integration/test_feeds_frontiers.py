@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from shoal.feeds.feeder import Fed, Feeder
 from shoal.frontier import frontier_at
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import Ask, Outcome, Verdict
+from shoal.publish.events import of_death
 from support.feeds import Queue, RabbitQueue, RedisQueue
 from support.rabbitmq_servers import RabbitServer
 from support.rarely import first_then_rare
@@ -71,6 +73,42 @@ async def test_what_is_dead_is_known_unless_it_says_retry(
     assert (stats.dead, stats.waiting, stats.added) == (1, 1, 2)
     (lease,) = (await frontier.lease(CRAWL, Ask("w", 10))).leases
     assert (lease.task.url, lease.task.retry_count, lease.task.retry) == (URL, 0, False)
+    await queue.close()
+
+
+async def test_what_was_published_of_a_dead_task_is_moved_back(
+    frontier: Frontier, redis_server: RedisServer
+) -> None:
+    """By a tool of the broker, which adds `retry`. The task keeps what was not published of it."""
+    queue = RedisQueue(redis_server, "list")
+    form = URL.replace("1", "2")
+    await queue.send(
+        [
+            b'{"url": "%s", "meta": {"a": 1}}' % URL.encode(),
+            b'{"url": "%s", "method": "POST", "body": "a=1"}' % form.encode(),
+        ]
+    )
+    assert (await feed(queue, frontier)).added == 2
+    await let_die(frontier)
+    published = {
+        dead.task.url: of_death(CRAWL, dead.task, dead.fingerprint, "broken", "", 1.0).body
+        for dead in await frontier.dead(CRAWL, 10)
+    }
+
+    await queue.send(list(published.values()))
+    assert await feed(queue, frontier) == Fed(rejected=2)
+    await queue.send([body[:-1] + b', "retry": true}' for body in published.values()])
+    assert await feed(queue, frontier) == Fed(messages=1, retried=1, rejected=1)
+
+    reasons = {(json.loads(one.body)["url"], one.reason) for one in await queue.rejected()}
+    without_retry = 'it says that a task is dead: add "retry": true to have that tried again'
+    assert reasons == {
+        (URL, without_retry),
+        (form, without_retry),
+        (form, "the dead task had more than this message says: use shoal dead retry"),
+    }
+    (lease,) = (await frontier.lease(CRAWL, Ask("w", 10))).leases
+    assert (lease.task.url, lease.task.meta, lease.task.retry_count) == (URL, {"a": 1}, 0)
     await queue.close()
 
 

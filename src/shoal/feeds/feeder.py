@@ -20,8 +20,9 @@ from typing import TypeVar
 import msgspec
 
 from shoal.config import Rules
+from shoal.core.task import Task, without_unknown
 from shoal.errors import BadUrl, ConfigError, StorageBusy, UnknownCrawl
-from shoal.feeds.formats import tasks_of
+from shoal.feeds.formats import BadMessage, DeadTask, tasks_of
 from shoal.feeds.port import Message, Rejected, Source, printable
 from shoal.frontier.admission import Admission
 from shoal.frontier.port import WorkIntake
@@ -35,6 +36,7 @@ PAUSED_S = 0.5
 """How often the state of a paused crawl is checked."""
 PAUSED = "the crawl is paused"
 WARN_EVERY_S = 10.0
+MORE_THAN_TOLD = "the dead task had more than this message says: use shoal dead retry"
 
 T = TypeVar("T")
 
@@ -173,5 +175,12 @@ def _entries(message: Message, admission: Admission) -> list[Entry]:
         if task.dont_filter and not task.task_id and message.id:
             # Otherwise it would get a new random id each time the message is delivered.
             task.task_id = uuid.uuid5(uuid.NAMESPACE_URL, f"{message.id} {number}").hex
-        entries.append(admission.admit(task))
+        entries.append(_entry(task, admission))
     return entries
+
+
+def _entry(task: Task, admission: Admission) -> Entry:
+    entry = admission.admit(without_unknown(task))
+    if isinstance(task, DeadTask) and task.fingerprint != entry.fingerprint.hex():
+        raise BadMessage(MORE_THAN_TOLD)
+    return entry

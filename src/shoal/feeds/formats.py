@@ -3,6 +3,7 @@
     plain      a URL, or a task as a JSON object
     Celery     protocol 2, JSON: the task `shoal.seed` with URLs or tasks as its arguments
     Messenger  Symfony's, with its JSON serializer: an object with the fields of a task
+    dead       a plain message or Messenger's in which `--publish` tells of a dead task, moved back
 
 Pickled and PHP-serialised messages are refused unread: reading one may run any code that its sender
 has put into it.
@@ -32,12 +33,19 @@ _PHP = (
     "it is PHP-serialised, which is never read here: set the transport's serializer to"
     " messenger.transport.symfony_serializer"
 )
+_DEAD = 'it says that a task is dead: add "retry": true to have that tried again'
 _PHP_STRING = re.compile(rb's:[0-9]{1,9}:"(.*)";', re.S)
 _PHP_OBJECT = re.compile(rb'\s*(?:O:[0-9]+:|a:[0-9]+:\{|s:[0-9]+:"O:)')
 
 
 class BadMessage(BadUrl):
     """A message cannot be read as tasks. The text says why."""
+
+
+class DeadTask(Task, forbid_unknown_fields=False):
+    """A dead task as `--publish` describes it: without headers, body, session and meta."""
+
+    fingerprint: str
 
 
 class Wire(msgspec.Struct, frozen=True):
@@ -145,13 +153,21 @@ def _converted(wanted: Any) -> Task:
         return Task(url=wanted.strip())
     if not isinstance(wanted, dict):
         raise BadMessage(f"neither a URL nor a task: {str(wanted)[:60]!r}")
+    is_dead = wanted.get("_type") == "dead"
     try:
-        return msgspec.convert(wanted, Task)
+        task = msgspec.convert(wanted, DeadTask if is_dead else Task)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise BadMessage(str(error)) from None
+    if is_dead:
+        if not task.retry:
+            raise BadMessage(_DEAD)
+        task.retry_count = 0
+    return task
 
 
 def _task(body: bytes) -> Task:
+    if b'"_type"' in body and body.lstrip().startswith(b"{"):
+        return _converted(_json(body))
     try:
         return read_seed(body)
     except BadUrl as error:

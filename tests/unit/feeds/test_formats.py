@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from shoal.core import task as wire_task
 from shoal.core.task import Task
-from shoal.feeds.formats import MOST_BYTES, MOST_TASKS, BadMessage, Wire, tasks_of
+from shoal.feeds.formats import MOST_BYTES, MOST_TASKS, BadMessage, DeadTask, Wire, tasks_of
 
 URL = "https://shop.example/p/1"
 TASK = {"url": URL, "priority": 3, "meta": {"from": "php"}}
@@ -80,6 +80,21 @@ JSON = json.dumps(TASK).encode()
 )
 def test_a_task_in_all_its_forms(wire: Wire) -> None:
     assert tasks_of(wire) == [WANTED]
+
+
+DEAD = {"_type": "dead", "url": URL, "fingerprint": "ab", "reason": "x", "retry_count": 3}
+"""Some of what `--publish` tells of a dead task."""
+
+
+@pytest.mark.parametrize("headers", [{}, MESSENGER])
+def test_a_dead_task_that_was_published_says_retry(headers: dict[str, Any]) -> None:
+    assert "it says that a task is dead" in refused(json.dumps(DEAD).encode(), headers)
+    again = json.dumps(DEAD | {"retry": True}).encode()
+    assert tasks_of(Wire(again, headers)) == [DeadTask(url=URL, fingerprint="ab", retry=True)]
+    for more in ({"_type": "item"}, {"fingerprint": None}, {"url": 5}):
+        assert refused(json.dumps(DEAD | {"retry": True} | more).encode(), headers)
+    query = f'{URL}?q="_type"'
+    assert tasks_of(Wire(query.encode())) == [Task(url=query)]
 
 
 @given(st.lists(urls, min_size=1, max_size=20))
