@@ -247,6 +247,22 @@ class TestRabbit:
         await queue.close()
 
 
+async def test_a_message_of_sqs_that_leaves_no_room_for_a_reason(
+    sqs_server: SqsServer, frontier: Frontier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in sqs_server.environment.items():
+        monkeypatch.setenv(name, value)
+    queue = SqsQueue(sqs_server.environment)
+    await queue.send(["é".encode() * 131_072])
+    source = open_source(queue.address)
+    assert await feed(source, frontier) == Fed(rejected=1)
+    (aside,) = await queue.rejected()
+    assert aside.body == "é" * sqs.KEPT_CHARACTERS
+    assert "longer than" in aside.reason
+    await source.close()
+    await queue.close()
+
+
 @pytest.mark.parametrize(
     ("address", "why"),
     [

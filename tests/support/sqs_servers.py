@@ -23,3 +23,11 @@ class SqsMinistack(SqsServer, Ministack):
 class Moto(SqsServer):
     def _command(self) -> list[str]:
         return [script("moto_server"), "-H", "127.0.0.1", "-p", str(self.port)]
+
+
+class StrictMoto(Moto):
+    """Knows nobody, so every login is refused."""
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        return {"INITIAL_NO_AUTH_ACTION_COUNT": "0"}

@@ -29,10 +29,13 @@ LONGEST_POLL_S = 20
 CONNECTIONS = 32
 
 GONE_CODES = {"QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue"}
-_PASSING_CODES = re.compile(r"Throttl|TooManyRequests|Unavailable|Internal|Timeout|DeletedRecently")
+_PASSING_CODES = re.compile(
+    r"Throttl|TooManyRequests|OverLimit|Unavailable|Internal|Timeout|DeletedRecently"
+)
 _REFUSED_CODES = re.compile(
     r"AccessDenied|InvalidClientTokenId|SignatureDoesNotMatch|Expired|UnrecognizedClient"
     r"|InvalidAccessKeyId|MissingAuthenticationToken|InvalidSecurity|OptInRequired|AuthFailure"
+    r"|^40[13]$"  # What the library says if it cannot read the reason.
 )
 _LOGIN = "check the login that AWS's tools use here (AWS_PROFILE, AWS_ACCESS_KEY_ID) and its rights"
 _REGION = re.compile("[a-z]{2}[a-z0-9-]{3,30}")

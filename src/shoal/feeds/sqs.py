@@ -16,6 +16,9 @@ frontier is away for longer, messages are delivered again, and their tasks are d
 AT_ONCE = 10
 _SIZES = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
 _KEPT_S = 14 * 24 * 3600
+KEPT_CHARACTERS = 50_000
+"""How many characters of a rejected message are kept. A message as large as SQS allows would leave
+no room for the reason."""
 
 
 class SqsSource(Source):
@@ -60,7 +63,7 @@ class SqsSource(Source):
     async def _put_aside(self, rejected: Rejected) -> None:
         aside = f"{self._queue}-rejected"
         why = {"DataType": "String", "StringValue": printable(rejected.reason)}
-        body = rejected.message.wire.body.decode()
+        body = rejected.message.wire.body.decode()[:KEPT_CHARACTERS]
         sent = {"MessageBody": body, "MessageAttributes": {"shoal-reason": why}}
         try:
             await self._call("send_message", aside, **sent)

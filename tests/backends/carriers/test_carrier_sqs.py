@@ -6,6 +6,7 @@ import base64
 import itertools
 import os
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from shoal.frontier.broker.carrier import Carrier, shared_lane
 from shoal.frontier.broker.carriers import open_carrier, sqs
 from shoal.frontier.broker.carriers.sqs import KEPT_S, SqsCarrier
 from support.sites import Site, serving
-from support.sqs_servers import Moto, SqsServer
+from support.sqs_servers import Moto, SqsServer, StrictMoto
 from support.tcp_proxy import TcpProxy
 
 ADDRESS = "sqs://us-east-1/shoal"
@@ -216,6 +217,18 @@ class TestSetUpWrong:
         with pytest.raises(ConfigError, match="Unable to locate credentials"):
             await carrier.declare(lane)
         await carrier.close()
+
+    @pytest.mark.rare
+    async def test_a_wrong_login(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lane: str
+    ) -> None:
+        with StrictMoto(tmp_path) as server:
+            use(server, monkeypatch)
+            carrier = SqsCarrier(ADDRESS)
+            with pytest.raises(ConfigError, match="check the login") as raised:
+                await carrier.publish([some_block(lane)])
+            assert "InvalidClientTokenId" in str(raised.value)
+            await carrier.close()
 
     @pytest.mark.parametrize(
         ("environment", "why"),
