@@ -15,7 +15,7 @@ from shoal.frontier.admission import Admission
 from shoal.frontier.broker.carriers.redis import RedisCarrier
 from shoal.frontier.broker.frontier import CarriedFrontier, Waits
 from shoal.frontier.redis import RedisFrontier
-from shoal.frontier.values import Ask, Control, Entry, Verdict
+from shoal.frontier.values import Ask, Control, DeadFilter, Entry, Verdict
 from shoal.seeds.seeding import read_seed
 from support.carried_backend import SMALLEST
 from support.exits import DC, ExitClient, laned_pages, put_pool
@@ -104,6 +104,8 @@ async def live_a_life(client: Client, seen: str) -> None:
         await client.state(found)
     await frontier.find_others(CRAWL, "a.example", bool, 9)
     assert len(await frontier.dead(CRAWL, 9)) == 1
+    named = DeadFilter(fingerprints=(bad.fingerprint,))
+    assert len(await frontier.dead(CRAWL, 9, which=named)) == 1
     assert await frontier.retry_dead(CRAWL) == 1
     for _ in range(2):
         await client.lease(20)
