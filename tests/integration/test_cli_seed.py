@@ -16,6 +16,7 @@ from shoal.seeds import sources
 from shoal.seeds.bookmarks import Bookmarks
 from shoal.seeds.sources import Seeder, Sources
 from support.processes import Folder
+from support.redis_servers import RedisServer
 from support.until import until_now
 
 
@@ -133,3 +134,22 @@ def test_mistakes_are_one_line(folder: Folder, words: tuple[str, ...], says: str
     assert says in ended.err
     assert "Traceback" not in ended.err
     assert len(ended.err.splitlines()) == 1
+
+
+@pytest.mark.rare
+def test_a_crawl_that_no_worker_has_seen_is_repaired_without_results(
+    folder: Folder, redis_server: RedisServer
+) -> None:
+    redis_server.client().flushall()
+    urls = [f"https://shop.example/p/{number}" for number in range(4000)]
+    folder.write("urls.txt", "\n".join(urls))
+    env = {"SHOAL_FRONTIER": f"{redis_server.url}?blocks=on"}
+    assert folder.process("seed", "shop", "--file", "urls.txt", env=env).code == 0
+    redis_server.client().delete(*redis_server.client().keys("*:blocks"))
+    command = ("seed", "shop", "--repair", "--json", "--file", "urls.txt", "--skip", "0")
+    ended = folder.process(*command, env=env)
+    assert ended.code == 0, ended
+    told = ended.json()
+    assert told["lost"] > 64
+    assert told["forgotten"] == told["added"] >= told["lost"]
+    assert not (folder.path / "shoal.db").exists()

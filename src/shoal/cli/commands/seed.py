@@ -17,7 +17,7 @@ from shoal.cli.examples import examples
 from shoal.cli.options import (
     CrawlName,
     JsonFlag,
-    existing_stores,
+    refuse_missing_stores,
     settings_from,
     with_settings,
 )
@@ -100,7 +100,7 @@ def seed(
     settings = settings_from(options)
     repaired = None
     if repair:
-        repaired = run(_repair(crawl, existing_stores(options)))
+        repaired = run(_repair(crawl, settings))
         if not (urls or file or sitemap):
             _show_repaired(crawl, repaired, json=json)
             return
@@ -132,12 +132,15 @@ def _sources(
 
 
 async def _repair(crawl: str, settings: Settings) -> Repaired:
-    results = open_results(settings.results)
-    try:
-        async with frontier_at(settings.frontier, settings.state) as frontier:
+    refuse_missing_stores(settings, ("frontier",))
+    async with frontier_at(settings.frontier, settings.state) as frontier:
+        if (await frontier.stats(crawl)).done:
+            refuse_missing_stores(settings, ("results",))
+        results = open_results(settings.results)
+        try:
             return await repairing.repair(frontier, results, crawl)
-    finally:
-        await results.close()
+        finally:
+            await results.close()
 
 
 def _show_repaired(crawl: str, repaired: Repaired, *, json: bool) -> None:
