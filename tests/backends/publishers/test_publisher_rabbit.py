@@ -9,12 +9,14 @@ import pytest
 from aiormq import connect
 
 from contract.publisher_suite import PublisherContract, message, numbers, read
+from shoal.drivers.amqp import link as amqp_link
 from shoal.errors import ConfigError, StorageBusy
 from shoal.publish import open_publisher
 from shoal.publish.port import Channel
 from support.publishing import RabbitRig
 from support.rabbitmq_servers import PASSWORD, VHOST, WRITER, RabbitServer
 from support.tcp_proxy import TcpProxy
+from support.until import until
 
 
 @pytest.fixture
@@ -26,7 +28,31 @@ async def rig(rabbitmq_server: RabbitServer) -> AsyncIterator[RabbitRig]:
 
 
 class TestRabbit(PublisherContract):
-    pass
+    @pytest.mark.rare
+    async def test_an_alarm(
+        self, rig: RabbitRig, rabbitmq_server: RabbitServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Short of memory or disk, RabbitMQ takes nothing: the worker is told so, and waits."""
+        monkeypatch.setattr(amqp_link, "ANSWER_S", 1.0)
+        publisher = rig.connect()
+        await publisher.publish([message(1)])
+        rabbitmq_server.ctl("set_vm_memory_high_watermark", "0.0000001")
+        try:
+            for _ in range(2):
+                with pytest.raises(StorageBusy, match="short of memory or disk"):
+                    await publisher.publish([message(2)])
+        finally:
+            rabbitmq_server.ctl("set_vm_memory_high_watermark", "0.4")
+
+        async def is_taken() -> bool:
+            try:
+                await publisher.publish([message(2)])
+            except StorageBusy:
+                return False
+            return True
+
+        await until("the alarm to be over", is_taken)
+        assert set(numbers(await read(rig, Channel.ITEMS, 2))) == {1, 2}
 
 
 class TestExchange:

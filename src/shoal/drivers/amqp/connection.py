@@ -1,7 +1,8 @@
 """One connection to RabbitMQ and its channels. They are opened when needed, and reopened when they
 are gone.
 
-This does not use the library's own `connect_robust`: while that is disconnected, publishing hangs.
+The library is aiormq, on which aio-pika is built. What aio-pika adds is not needed, and its
+`connect_robust` not wanted: while that is disconnected, publishing hangs.
 """
 
 from __future__ import annotations
