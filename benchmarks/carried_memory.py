@@ -53,6 +53,7 @@ async def measure(
         "hosts": hosts,
         "urls": stats.added,
         "blocks outside": stats.outside,
+        "MB in Redis": round(used / 1e6, 1),
         "bytes per queued URL": round((used - seen) / urls, 1),
         "and per known one": round(seen / urls, 1),
         "URLs queued per second": round(urls / spent_s),
