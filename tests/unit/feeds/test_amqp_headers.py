@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("aiormq")
-
 from shoal.feeds.amqp import HEADERS_KEPT, headers_to_keep
 
 

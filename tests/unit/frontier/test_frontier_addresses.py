@@ -66,7 +66,6 @@ def test_are_refused(address: str, state: str | None, reason: str) -> None:
 
 
 def test_an_unknown_option_is_told_which_ones_there_are() -> None:
-    pytest.importorskip("aiormq")
     there_are = r"unknown option windw \(there are: block, moved, queues, window\)"
     with pytest.raises(ConfigError, match=there_are):
         open_frontier("amqp://host?windw=1", REDIS)

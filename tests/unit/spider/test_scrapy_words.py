@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import scrapy
 from multidict import CIMultiDict
 
 from shoal import Follow, Page, Spider, Task
@@ -77,7 +78,6 @@ def test_what_is_no_css_is_named(query: str, ours: str) -> None:
 
 
 async def test_what_scrapys_handlers_yield_is_translated() -> None:
-    scrapy = pytest.importorskip("scrapy")
     item = type("Lamp", (scrapy.Item,), {"title": scrapy.Field()})(title="Oak")
 
     class Shop(Spider):

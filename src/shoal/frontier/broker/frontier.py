@@ -252,8 +252,8 @@ class CarriedFrontier(RedisFrontier):
         if hosts:
             shard = (await self._crawl(crawl)).home
             now = int((await shard.counts())["now"])
-            dry = f"{await shard.prefix()}dry"
-            moments = await self._link.together(*(("ZSCORE", dry, host.host) for host in hosts))
+            dry, names = f"{await shard.prefix()}dry", [host.host for host in hosts]
+            moments = await self._link.command("ZMSCORE", dry, *names)
             for host, moment in zip(hosts, moments, strict=True):
                 host.dry_s = 0.0 if moment is None else max(now - float(moment), 0.0) / 1e6
         return hosts

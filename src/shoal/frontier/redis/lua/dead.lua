@@ -52,9 +52,7 @@ end
 local page, moments = arguments_from(8), {}
 local answer = {0, '', ''}
 if #page > 0 then
-  for i, fingerprint in ipairs(page) do
-    moments[i] = call('ZSCORE', key, fingerprint)
-  end
+  moments = ask_many('ZMSCORE', key, page)
 else
   local first = rank_after(ARGV[3], ARGV[4])
   local found = call('ZREVRANGE', key, first, first + most - 1, 'WITHSCORES')
