@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,25 +19,34 @@ from shoal.frontier.values import Control
 from support.feeds import Queue, RabbitQueue, RedisQueue, SqsQueue
 from support.rabbitmq_servers import RabbitServer
 from support.rarely import first_then_rare
-from support.sqs_servers import SqsServer
+from support.sqs_servers import Moto, SqsServer
 from support.until import in_time, until
 
 CRAWL = "shop"
 HELD_S = 2
+MOTO_HELD_S = 12
+"""It takes seconds for a hundred messages."""
 
 
-@pytest.fixture(params=first_then_rare("amqp", "sqs", "list", "stream"))
+@pytest.fixture(scope="module")
+def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqsServer]:
+    with Moto(tmp_path_factory.mktemp("moto")) as server:
+        yield server
+
+
+@pytest.fixture(params=first_then_rare("amqp", "sqs", "moto", "list", "stream"))
 async def queue(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Queue]:
     """One of each kind, from which what a dead one held comes again soon."""
     for module in (sqs, redis_list, redis_stream):
-        monkeypatch.setattr(module, "HELD_S", HELD_S)
+        monkeypatch.setattr(module, "HELD_S", MOTO_HELD_S if request.param == "moto" else HELD_S)
     queue: Queue
     if request.param == "amqp":
         queue = RabbitQueue(request.getfixturevalue("rabbitmq_server"))
-    elif request.param == "sqs":
-        server: SqsServer = request.getfixturevalue("sqs_server")
+    elif request.param in ("sqs", "moto"):
+        name = {"sqs": "sqs_server"}.get(request.param, request.param)
+        server: SqsServer = request.getfixturevalue(name)
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
         queue = SqsQueue(server.environment)
