@@ -44,10 +44,6 @@ class ListQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
             raise bad_cursor()
         return position
 
-    def needed(self, *, is_filtered: bool) -> int:
-        """How many entries must be read for the page, and to know whether there is another."""
-        return MOST if is_filtered else min(self.first + self.limit + 1, MOST)
-
 
 class HostsQuery(ListQuery, forbid_unknown_fields=True, kw_only=True):
     """Which hosts to list, and which of them first."""
@@ -75,9 +71,18 @@ class ActiveQuery(ListQuery, forbid_unknown_fields=True, kw_only=True):
 async def list_hosts(context: Context, request: web.Request) -> web.StreamResponse:
     """The hosts in the order that was asked for."""
     query, crawl = query_of(request, HostsQuery), crawl_of(request)
-    needed = query.needed(is_filtered=bool(query.q))
-    hosts = await context.frontier.hosts(crawl, needed, query.order)
-    return _page(query, hosts_json([host for host in hosts if query.q in host.host]))
+    if query.q:
+        hosts = await context.frontier.hosts(crawl, MOST, query.order)
+        return _page(query, hosts_json([host for host in hosts if query.q in host.host]))
+    end = min(query.first + query.limit, MOST)
+    hosts = await context.frontier.hosts(crawl, end, query.order)
+    # Hosts of equal rank may come in another order in a longer list, so positions do not tell which
+    # of them were on earlier pages.
+    before = await context.frontier.hosts(crawl, query.first, query.order) if query.first else []
+    known = {host.host for host in before}
+    rest = [host for host in hosts if host.host not in known]
+    cursor = None if len(hosts) < end or end == MOST else _cursor(end)
+    return json_response(Page(items=hosts_json(rest), total=None, cursor=cursor))
 
 
 async def list_workers(context: Context, request: web.Request) -> web.StreamResponse:
@@ -92,7 +97,8 @@ async def list_active(context: Context, request: web.Request) -> web.StreamRespo
     """The tasks that workers have leased, in the order in which their leases expire."""
     query, crawl = query_of(request, ActiveQuery), crawl_of(request)
     is_filtered = query.host is not None or query.worker is not None
-    leased = await context.frontier.leased(crawl, query.needed(is_filtered=is_filtered))
+    needed = MOST if is_filtered else min(query.first + query.limit + 1, MOST)
+    leased = await context.frontier.leased(crawl, needed)
     found = [
         leased_json(one)
         for one in leased
@@ -104,8 +110,12 @@ async def list_active(context: Context, request: web.Request) -> web.StreamRespo
 def _page(query: ListQuery, found: list[Any], total: int | None = None) -> web.Response:
     end = query.first + query.limit
     is_last = end >= min(len(found), MOST)
-    cursor = None if is_last else cursor_after(end.to_bytes(POSITION_BYTES, "big"))
+    cursor = None if is_last else _cursor(end)
     return json_response(Page(items=found[query.first : end], total=total, cursor=cursor))
+
+
+def _cursor(position: int) -> str:
+    return cursor_after(position.to_bytes(POSITION_BYTES, "big"))
 
 
 def _get(path: str, answer: Any, summary: str, gives: Any, query: Any) -> Route:
