@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 from shoal import config
 from shoal.alerts.conditions import ALL
@@ -86,6 +89,22 @@ def test_the_fields_of_logs_are_those_of_the_code() -> None:
     )["about"]
     named = [row[0] for row in table_after(LOGS, "## Fields")]
     assert named[7:] == list(every)
+
+
+def test_the_examples_for_collectors_use_fields_that_exist() -> None:
+    """And Loki gets no other labels than the service and the level: Alloy adds the file's name."""
+    fields = {row[0] for row in table_after(LOGS, "## Fields")}
+    by_language = {one.language: one.text for one in blocks(LOGS)}
+    alloy, filebeat = by_language["alloy"], yaml.safe_load(by_language["yaml"])
+    read = dict(
+        re.findall(r'(\w+) = "(?:\\")?([\w.]+)', alloy.partition("expressions")[2].split("}")[0])
+    )
+    assert set(read.values()) <= fields
+    kept = re.search(r"label_keep {\s+values = (\[.*])", alloy)
+    assert kept is not None
+    assert json.loads(kept[1]) == ["level", "service_name"]
+    assert "local.file_match.shoal.targets" in alloy  # loki.source.file takes no patterns.
+    assert filebeat["processors"][0]["timestamp"]["field"] in fields
 
 
 def test_every_event_is_named() -> None:

@@ -234,12 +234,15 @@ def script(folder: Path, text: str) -> list[str]:
 async def test_a_command_gets_json_and_no_shell(tmp_path: Path) -> None:
     text = (
         "import json, sys, pathlib\n"
-        "said = {'argv': sys.argv[1:], 'alerts': json.load(sys.stdin)['alerts']}\n"
+        "line, more = sys.stdin.readline(), sys.stdin.read()\n"
+        "said = {'argv': sys.argv[1:], 'alerts': json.loads(line)['alerts'], 'end': line[-1:]}\n"
+        "said['more'] = more\n"
         f"pathlib.Path({str(tmp_path / 'out')!r}).write_text(json.dumps(said))"
     )
     await send(Command(command=script(tmp_path, text)), NOTICE, "msg_1")
     said = json.loads((tmp_path / "out").read_text())
     assert said["argv"] == ["$HOME; rm *"]
+    assert (said["end"], said["more"]) == ("\n", "")
     assert said["alerts"][0]["crawl"] == "shop"
 
 

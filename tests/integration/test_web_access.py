@@ -12,11 +12,15 @@ from urllib.parse import urlencode
 
 import pytest
 
-from shoal.web.guard import POLICY
 from support.processes import Folder
 from support.until import until_now
 from support.web import LOCAL, Answered, Web, serving_web
 
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'"
+)
 ADMIN, READ = "admin-token-of-the-test", "read-token-of-the-test"
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 OWN_PAGE = {"Sec-Fetch-Site": "same-origin"}

@@ -15,8 +15,15 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from shoal.config import Rules
 from shoal.coordinator.runs import RUN_REQUESTS
+from shoal.core.task import Task
+from shoal.frontier.admission import Admission
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Ask, Pulse
 from shoal.web.api import API
+from shoal.web.api.lists import MOST
+from shoal.web.cursors import cursor_after
 from support.coordinators import NEVER, Office
 from support.links import put_spider
 from support.processes import Folder
@@ -119,6 +126,58 @@ def test_dead_tasks_page_by_page(served: Web) -> None:
     assert served.get(f"{path}&kind=nonsense").status == 400
     assert served.get(f"{path}&color=red").status == 400
     assert served.get(f"{path}&kind=timeout&kind=handler").status == 400
+
+
+async def fill_wide(frontier: Frontier) -> None:
+    """A crawl of nine hosts, all of whose tasks are leased, by two workers of three."""
+    rules = Rules(rate="none", robots=False)
+    await frontier.start("wide", rules)
+    tasks = [Task(url=f"https://h{number}.example/") for number in range(9)]
+    await frontier.add("wide", [Admission(rules).admit(task) for task in tasks])
+    for name, most in (("a", 4), ("b", 5), ("c", 0)):
+        machine = "two" if name == "c" else "one"
+        await frontier.beat("wide", Pulse(worker=name, host=machine, pid=1, version="1"))
+        await frontier.lease("wide", Ask(name, most))
+
+
+def all_pages(served: Web, path: str) -> list[list[Any]]:
+    """The items of a list, page by page."""
+    found, cursor = [], ""
+    while cursor is not None:
+        page = served.get(f"{path}{f'&cursor={cursor}' if cursor else ''}").json
+        found.append(page["items"])
+        cursor = page["cursor"]
+    return found
+
+
+def test_hosts_workers_and_leased_tasks_page_by_page_and_filtered(
+    served: Web, folder: Folder
+) -> None:
+    asyncio.run(folder.ask_frontier(fill_wide))
+    for name, field, count in (
+        ("hosts", "host", 9),
+        ("active", "url", 9),
+        ("workers", "worker", 3),
+    ):
+        path = f"/api/v1/crawls/wide/{name}?limit=2"
+        pages = all_pages(served, path)
+        assert [len(page) for page in pages] == [2] * (count // 2) + [1] * (count % 2)
+        assert len({one[field] for page in pages for one in page}) == count
+        assert served.get(f"{path}&cursor=nonsense").status == 400
+        beyond = cursor_after(MOST.to_bytes(8, "big"))
+        assert served.get(f"{path}&cursor={beyond}").status == 400
+    for asked, count in {
+        "hosts?q=h7.": 1,
+        "hosts?q=nothing": 0,
+        "hosts?order=failing": 0,
+        "active?worker=a": 4,
+        "active?worker=b&limit=3": 3,
+        "active?host=h7.example": 1,
+        "active?host=h7.example&worker=c": 0,
+        "workers?host=one": 2,
+        "workers?host=none": 0,
+    }.items():
+        assert len(served.get(f"/api/v1/crawls/wide/{asked}").json["items"]) == count, asked
 
 
 def test_a_dry_run_changes_nothing_and_has_the_exact_count(served: Web, folder: Folder) -> None:

@@ -13,9 +13,10 @@ from typing import Any
 import yaml
 
 from support.cli import command_names
+from support.containers import COMPOSE
 from support.markdown import ROOT
 
-PROGRAMS = ("podman", "docker", "kubectl", "systemctl", "install", "deploy/make-secrets")
+PROGRAMS = ("podman", "docker", "kubectl", "systemctl", "install", "deploy/make-secrets", "export")
 _ASSIGNMENT = re.compile(r"[A-Z_]+=")
 _UNIT = re.compile(r"shoal-(?!.*:)[\w@.-]+")
 
@@ -38,7 +39,7 @@ def is_operators(text: str) -> bool:
 
 
 def unknown_to_operators(text: str) -> list[str]:
-    """The names in a command that do not exist: files of deploy/, units, services, Shoal
+    """The names in a command that do not exist: files of deploy/, units, services, variables, Shoal
     commands."""
     program, *words = words_of(text)
     unknown = [
@@ -48,6 +49,9 @@ def unknown_to_operators(text: str) -> list[str]:
     ]
     if program == "systemctl":
         unknown += [word for word in words if _UNIT.fullmatch(word) and not _is_unit(word)]
+    if program == "export":
+        names = (word.partition("=")[0] for word in words)
+        unknown += [name for name in names if f"${{{name}:-" not in COMPOSE.read_text("utf-8")]
     if program == "docker" and "exec" in words:
         unknown += {words[words.index("exec") + 1]} - services().keys()
     if "shoal" in words[1:-1] and program == "docker":
@@ -57,7 +61,7 @@ def unknown_to_operators(text: str) -> list[str]:
 
 def services() -> dict[str, Any]:
     """The services of compose.yaml."""
-    read = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text("utf-8"))
+    read = yaml.safe_load(COMPOSE.read_text("utf-8"))
     found: dict[str, Any] = read["services"]
     return found
 

@@ -23,7 +23,7 @@ async def run_command(route: Command, notice: Notice) -> None:
     """Run the command to its end. What it prints goes to stderr, like the logs. Raises OSError,
     TimeoutError, and Undelivered if its exit code is not 0."""
     with TemporaryFile() as given:  # Not a pipe, which would block if the command does not read it.
-        given.write(msgspec.json.encode(json_of(notice)))
+        given.write(msgspec.json.encode(json_of(notice)) + b"\n")  # For programs that read lines.
         given.seek(0)
         coming = asyncio.create_task(_started(route, given))
         try:

@@ -303,7 +303,8 @@ class Queries(Overview, Protocol):
         self, crawl: str, limit: int, order: HostOrder = HostOrder.BUSIEST
     ) -> list[Host]:
         """The first hosts in an order: most work left, longest latency, most failures. Hosts that
-        never answered are not among the slowest, nor those that never failed among the failing."""
+        never answered are not among the slowest, nor those that never failed among the failing.
+        While nothing changes, a longer list has every host of a shorter one."""
 
     @abstractmethod
     async def traps(self, crawl: str, limit: int) -> list[Trap]:

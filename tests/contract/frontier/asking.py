@@ -256,6 +256,23 @@ class TestQueries:
         (first,) = await client.frontier.hosts(CRAWL, 1, HostOrder.FAILING)
         assert first.host == "c.example"
 
+    @pytest.mark.parametrize("order", HostOrder)
+    async def test_a_longer_list_of_hosts_has_those_of_a_shorter_one(
+        self, backend: Backend, order: HostOrder
+    ) -> None:
+        """Of hosts that are all alike, too: so a list can be read page by page."""
+        client = backend.client()
+        await client.start(*(entry(f"h{number}.example/") for number in range(12)))
+        await client.finish(
+            *(outcome(x, Verdict.DEAD, latency_s=1.0, fault=True) for x in await client.lease(12))
+        )
+        shorter = set[str]()
+        for limit in range(1, 13):
+            hosts = {host.host for host in await client.frontier.hosts(CRAWL, limit, order)}
+            assert len(hosts) == limit
+            assert shorter < hosts
+            shorter = hosts
+
     async def test_what_the_spider_cannot_read_is_no_failure_of_the_host(
         self, backend: Backend
     ) -> None:

@@ -275,8 +275,11 @@ class RedisFrontier(Frontier):
         found = list[Host]()
         for shard in on_redis.shards:
             found += await self._ranked(shard, limit, order)
-        found.sort(key=_RANK[order])
-        return found[:limit]
+        # Cut as Redis cuts each shard, ties by name from the end: so a longer list has every host
+        # of a shorter one.
+        found.sort(key=lambda host: host.host, reverse=True)
+        found.sort(key=lambda host: _RANK[order](host)[0])
+        return sorted(found[:limit], key=_RANK[order])
 
     async def _ranked(self, shard: Shard, limit: int, order: HostOrder) -> list[Host]:
         counts = await shard.counts()

@@ -8,6 +8,7 @@ from shoal.web.api import (
     events,
     export,
     health,
+    lists,
     monitoring,
     openapi,
     schedules,
@@ -18,6 +19,7 @@ from shoal.web.routes import Route
 API: tuple[Route, ...] = (
     *health.ROUTES,
     *crawls.ROUTES,
+    *lists.ROUTES,
     *seeds.ROUTES,
     *dead.ROUTES,
     *events.ROUTES,

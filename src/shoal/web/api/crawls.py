@@ -11,11 +11,11 @@ from msgspec import Meta
 
 from shoal.errors import ConfigError
 from shoal.frontier.events import STEERED, forget_events, note_event
-from shoal.frontier.values import Control, CrawlState, HostOrder, Leased, Pulse
+from shoal.frontier.values import Control, CrawlState
 from shoal.insight.explain import explain
 from shoal.insight.history import ChartPoint, history
-from shoal.insight.json import crawl_json, explanation_json, hosts_json, leased_json, snapshot_json
-from shoal.web.api.forms import CrawlForm, HostForm, Page, SnapshotForm, StateForm
+from shoal.insight.json import crawl_json, explanation_json, snapshot_json
+from shoal.web.api.forms import CrawlForm, Page, SnapshotForm, StateForm
 from shoal.web.context import Context
 from shoal.web.etags import with_etag
 from shoal.web.problems import Problem
@@ -31,13 +31,6 @@ class CrawlsQuery(msgspec.Struct, forbid_unknown_fields=True):
     q: Annotated[str, Meta(max_length=200)] = ""
     """Only crawls whose names contain this."""
     limit: Limit = 1000
-
-
-class HostsQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """Which hosts to list first, and how many."""
-
-    order: HostOrder = HostOrder.BUSIEST
-    limit: Limit = 100
 
 
 class LimitQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -133,27 +126,6 @@ async def control(context: Context, crawl: str, action: Control) -> CrawlState:
     return state
 
 
-async def list_hosts(context: Context, request: web.Request) -> web.StreamResponse:
-    """The first hosts in the order that was asked for."""
-    query, crawl = query_of(request, HostsQuery), crawl_of(request)
-    hosts = await context.frontier.hosts(crawl, query.limit, query.order)
-    return json_response(Page(items=hosts_json(hosts), total=None))
-
-
-async def list_workers(context: Context, request: web.Request) -> web.StreamResponse:
-    """The workers that have recently sent a heartbeat."""
-    query_of(request, NoQuery)
-    workers = await context.frontier.workers(crawl_of(request))
-    return json_response(Page(items=workers, total=len(workers)))
-
-
-async def list_active(context: Context, request: web.Request) -> web.StreamResponse:
-    """The tasks that workers have leased."""
-    query, crawl = query_of(request, LimitQuery), crawl_of(request)
-    leased = await context.frontier.leased(crawl, query.limit)
-    return json_response(Page(items=[leased_json(one) for one in leased], total=None))
-
-
 async def explain_url(context: Context, request: web.Request) -> web.StreamResponse:
     """What became of a URL."""
     query = query_of(request, ExplainQuery)
@@ -198,13 +170,6 @@ ROUTES = (
     _get(f"{CRAWL}/snapshot", get_snapshot, "A crawl with its workers and hosts", SnapshotForm),
     _get(
         f"{CRAWL}/history", get_history, "A point for each minute", Page[ChartPoint], HistoryQuery
-    ),
-    _get(f"{CRAWL}/hosts", list_hosts, "The first hosts in an order", Page[HostForm], HostsQuery),
-    _get(
-        f"{CRAWL}/workers", list_workers, "Workers that have sent a heartbeat lately", Page[Pulse]
-    ),
-    _get(
-        f"{CRAWL}/active", list_active, "Tasks that workers have leased", Page[Leased], LimitQuery
     ),
     _get(f"{CRAWL}/explain", explain_url, "What became of a URL", dict[str, Any], ExplainQuery),
 )
