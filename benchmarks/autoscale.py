@@ -2,7 +2,8 @@
 
 Pages are a fluid here and the clock is simulated, so an hour takes seconds. Decisions are made by
 the code of `shoal autoscale`: the same observations, model and rule. For comparison, the same crawl
-runs with a fleet that always has the maximum. Draws the number of workers, with the reasons.
+runs with a fleet that always has the maximum, and with one that always has just as many workers as
+hosts can keep busy. Draws the number of workers, with the reasons.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.autoscale_course import MOST, Course, autoscaled, fixed
+from benchmarks.autoscale_course import MOST, Course, autoscaled, fixed, just_enough
 from benchmarks.report import wide_console
 from benchmarks.site import OUT
 from shoal.core.charts import Line, Mark, lines
@@ -64,7 +65,8 @@ def main() -> None:
     for before, after in scaled.changes:
         line = f"{after.at:6.0f} s  {before.workers} -> {after.workers} workers: {after.why}"
         console.print(line)
-    for name, course in (("autoscaled", scaled), (f"always {MOST}", always)):
+    courses = {"autoscaled": scaled, f"always {MOST}": always, "always just enough": just_enough()}
+    for name, course in courses.items():
         console.print(f"{name}: {course.seconds:,.0f} s, {course.worker_s:,.0f} worker-seconds")
     args.charts.mkdir(exist_ok=True)
     (args.charts / "autoscale.svg").write_text(chart_of(scaled, always), "utf-8")

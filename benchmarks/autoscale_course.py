@@ -14,7 +14,7 @@ from shoal.core.ledger import SlotTime, Work
 from shoal.frontier.values import CrawlState, Host, Pulse, Stats
 from shoal.insight.advise.fluid import Queue
 from shoal.insight.advise.scaler import Scaler
-from shoal.insight.advise.scaling import Bounds, Staff
+from shoal.insight.advise.scaling import Bounds, Staff, Staffing
 from shoal.insight.advise.situation import Look
 
 STEP_S = 1.0
@@ -68,6 +68,15 @@ SCENE = (
     Arrival(1000, 60, 250),
     Arrival(2300, 12, 300),
 )
+
+
+class Knowing(Scaler):
+    """Wants as many workers as hosts can keep busy at the moment, without patience or steps."""
+
+    def decide(self, look: Look | None, staff: Staff, now: float) -> Staffing:
+        hosts = look.hosts if look is not None else []
+        of_use = sum(host.latency_s + READ_S for host in hosts) / TURN_S / SLOTS
+        return Staffing(workers=min(ceil(of_use), self.bounds.max), looked_at=now)
 
 
 class SimulatedCrawl:
@@ -199,3 +208,8 @@ def autoscaled(scene: Sequence[Arrival] = SCENE, most: int = MOST) -> Course:
 def fixed(scene: Sequence[Arrival] = SCENE, workers: int = MOST) -> Course:
     """The crawl with a constant number of workers."""
     return SimulatedCrawl(scene, workers, None).run()
+
+
+def just_enough(scene: Sequence[Arrival] = SCENE, most: int = MOST) -> Course:
+    """The crawl with as many workers as hosts can keep busy, which come and go at once."""
+    return SimulatedCrawl(scene, 0, Knowing(Bounds(max=most))).run()

@@ -25,6 +25,11 @@ SLOTS = 4
 SPIDER = """
 import shoal
 
+class Page(shoal.Item, key="url"):  # Both versions may read a page: one of them is killed.
+    url: str
+    by: str
+    wish: str | None
+
 class Links(shoal.Spider):
     start_urls = [{url!r}]
     allow_private = True
@@ -34,7 +39,7 @@ class Links(shoal.Spider):
 
     def parse(self, page):
         wish = getattr(page.task, "wish", None)
-        yield {{"url": page.url, "by": shoal.__version__, "wish": wish}}
+        yield Page(url=page.url, by=shoal.__version__, wish=wish)
         for task in page.follow_all("a"):
             if hasattr(task, "wish"):
                 task.wish = "kept"

@@ -72,6 +72,19 @@ def test_many_hosts_and_few_slots_are_work_for_more() -> None:
     assert words["enough"].endswith("then 0.example allows 2/s, and so do 39 others")
 
 
+def test_hosts_that_are_not_listed_are_others_as_well() -> None:
+    at = look(MANY, [pulse(pages=480, slots=2, idle="frontier")])
+    many = msgspec.structs.replace(at.stats, waiting=at.stats.waiting + 9_000)
+    found = situation(msgspec.structs.replace(at, stats=many, are_all_hosts=False))
+    assert said(found)["enough"].endswith("allows 2/s, and so do more than 39 others")
+
+
+def test_delayed_tasks_are_those_of_one_host() -> None:
+    found = seen([], [pulse(pages=480)], delayed=3_000)
+    assert said(found)["limit"] == "a host with delayed tasks allows 2/s"
+    assert advised(found).enough.forecast.plan.workers == 1
+
+
 def test_a_host_that_refuses_is_not_asked_for_more() -> None:
     """It answers 429 above 500 pages in 300 s."""
     rules = Rules(rate="5/s")

@@ -61,6 +61,19 @@ def test_several_machines_for_a_reason_only(prices: Prices, why: str) -> None:
     assert machine_words(machines, prices)
 
 
+@pytest.mark.parametrize(
+    "prices",
+    [
+        Prices(machine=1e9, cores=0.001, memory_gb=0.001, mbit=0.001),
+        Prices(machine=1e9, cores=1e6, memory_gb=1e6, mbit=1e6),
+    ],
+)
+def test_any_machine_can_be_calculated_with(prices: Prices) -> None:
+    made = advised(seen([host()]), prices)
+    assert machine_words(made.machines, prices)
+    assert cost_words(made.enough, prices)
+
+
 def test_no_machine_is_larger_than_there_are() -> None:
     machines = advised(busy(200), Prices(cores=2, memory_gb=4)).machines
     assert (machines.scale, machines.why) == (Scale.OUT, "size")
@@ -99,6 +112,8 @@ def test_prices_are_read_from_the_file(tmp_path: Path) -> None:
         ("[prices]\nmachine = 'cheap'", "machine"),
         ("[prices]\nmachine = nan", "machine"),
         ("[prices]\ncores = 0", "cores"),
+        ("[prices]\nmemory_gb = 1e-320", "memory_gb"),
+        ("[prices]\nmbit = 1e-320", "mbit"),
         ("[prices]\nworkers = 3", "workers"),
         ("[prices]\nmachines_at_least = 0", "machines_at_least"),
         ("[prices]\ncurrency = ''", "currency"),

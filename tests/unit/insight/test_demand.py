@@ -63,6 +63,19 @@ def test_hosts_that_wait_for_workers() -> None:
     assert asked.why == f"40 hosts at 1/s wait for workers: {asked.workers} workers would do"
 
 
+def test_hosts_that_are_not_listed_are_not_counted() -> None:
+    listed = replace(look(), are_all_hosts=False)
+    more = replace(listed, stats=replace(listed.stats, waiting=listed.stats.waiting + 9_000))
+    assert demand_at(more).why.startswith("more than 40 hosts at 1/s wait for workers: ")
+
+
+def test_delayed_tasks_are_no_work_for_many() -> None:
+    """Nothing tells which hosts they are at, nor can anybody do them now."""
+    assert demand_at(replace(look(), hosts=[])) == Demand(
+        workers=1, why="all tasks that are left are delayed: 1 worker would do"
+    )
+
+
 def test_hosts_that_allow_no_more() -> None:
     asked = demand_at(look(hosts=1, waiting=5_000))
     assert asked == Demand(workers=1, why="1 host at 1/s allows no more: 1 worker would do")

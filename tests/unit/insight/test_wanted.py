@@ -15,9 +15,11 @@ from shoal.frontier import frontier_at
 from shoal.frontier.admission import Admission
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import Control
+from shoal.insight.advise.look import look_at
 from shoal.insight.advise.scaling import DOWN_AFTER_S, ZERO_AFTER_S
 from shoal.insight.advise.wanted import CRAWLS_KEPT, FRESH_S, WantedWorkers
 from shoal.insight.exposition import scrape
+from support.frontiers import Client, entry
 from support.samples import worker
 
 
@@ -47,6 +49,19 @@ async def test_work_and_no_worker(frontier: Frontier) -> None:
     decided = await WantedWorkers(frontier).of("shop")
     assert decided.workers == 1
     assert decided.why == "there is work, and no worker has done anything lately"
+
+
+async def test_hosts_without_work_are_none_that_might_have_some(frontier: Frontier) -> None:
+    """However many there are: those with the most work come first."""
+    client = Client(frontier, "m:1", "shop")
+    await client.start(*(entry(f"{number}.example/") for number in range(9)))
+    for lease in await client.lease(8):
+        await client.end(lease)
+    found = await look_at(frontier, "shop", 500.0, 5)
+    assert (len(found.hosts), found.are_all_hosts) == (1, True)
+    await client.add(*(entry(f"more-{number}.example/") for number in range(5)))
+    found = await look_at(frontier, "shop", 500.0, 5)
+    assert (len(found.hosts), found.are_all_hosts) == (5, False)
 
 
 async def test_of_a_crawl_that_nobody_has_started_none_is_wanted(frontier: Frontier) -> None:

@@ -28,6 +28,7 @@ def test_all_that_can_be_changed() -> None:
         *("", "workers", "workers=", "workers=0", "workers=1001", "workers=2.5", "workers=many"),
         *("speed=3", "rate=auto", "rate=0/s", "rate=fast", "exits=-1", "exits=nan", "exits=inf"),
         *("workers=2,", "concurrency=0", "stores=0x", "workers=8;rate=5/s", "robots=no"),
+        *("stores=1e-310x", "exits=1e6x"),
         "workers=" + "9" * 5_000,
     ],
 )

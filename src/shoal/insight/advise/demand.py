@@ -15,6 +15,7 @@ from shoal.insight.advise.model import Limit, Model, plan_now
 from shoal.insight.advise.paces import rate_of
 from shoal.insight.advise.seen import FleetSeen
 from shoal.insight.advise.situation import GROWING, Situation
+from shoal.insight.advise.work_left import DELAYED
 from shoal.insight.figures import counted, duration
 
 SOON_S = 15.0
@@ -108,7 +109,9 @@ def _why(limit: Limit, seen: Situation) -> str:
     hosts, chains = sum(host.pages > 0 for host in seen.hosts), len(seen.chains)
     if limit is Limit.CPU and seen.fleet is not None and seen.fleet.is_kept_from_cores:
         return "workers have to wait for a core"
-    named = counted(hosts, "host") + _at(seen.rate)
+    if limit in (Limit.HOSTS, Limit.SLOTS) and any(host.name == DELAYED for host in seen.hosts):
+        return "all tasks that are left are delayed"
+    named = _hosts(hosts, seen.others) + _at(seen.rate)
     return {
         Limit.HOSTS: f"{named} {_verb(hosts, 'allow')} no more",
         Limit.SLOTS: f"{named} {_verb(hosts, 'wait')} for workers",
@@ -123,6 +126,13 @@ def _why(limit: Limit, seen: Situation) -> str:
         Limit.FRONTIER: "the frontier is the limit",
         Limit.WORK: "only hosts that fail have work left",
     }[limit]
+
+
+def _hosts(listed: int, others: float) -> str:
+    """How many hosts there are. `others` are the pages of hosts that are not listed."""
+    if others < 1:
+        return counted(listed, "host")
+    return f"more than {counted(listed, 'host')}" if listed else "hosts"
 
 
 def _verb(count: int, verb: str) -> str:

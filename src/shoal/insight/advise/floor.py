@@ -63,6 +63,8 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
     why: FloorReason
     alike: int
     """How many other queues take about as long."""
+    are_more_alike: bool
+    """Whether hosts that are not listed do, too."""
 
 
 def floor_of(model: Model, plan: Plan) -> Floor | None:
@@ -71,7 +73,7 @@ def floor_of(model: Model, plan: Plan) -> Floor | None:
     if not queues:
         return None
     queue, limit = max(queues, key=lambda at: at[0].floor_s)
-    alike = sum(at.floor_s >= queue.floor_s * ALIKE for at, _ in queues) - 1
+    alike = [at.name for at, _ in queues if at is not queue and at.floor_s >= queue.floor_s * ALIKE]
     return Floor(
         name=queue.name,
         pages=queue.pages,
@@ -81,7 +83,8 @@ def floor_of(model: Model, plan: Plan) -> Floor | None:
         hold_s=queue.hold_s,
         rate=plan.rate,
         why=_OF_LIMITS.get(limit) or _why(queue, model, plan),
-        alike=alike,
+        alike=len(alike) - alike.count(OTHERS),
+        are_more_alike=OTHERS in alike,
     )
 
 

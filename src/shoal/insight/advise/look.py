@@ -26,12 +26,13 @@ async def look_at(
     stats = await frontier.stats(crawl)
     pools, sessions = stats.rules.pools, stats.rules.sessions
     busiest = await frontier.hosts(crawl, hosts, HostOrder.BUSIEST)
+    with_work = [host for host in busiest if host.waiting or host.leased]
     return Look(
         at=now,
         stats=stats,
         workers=await frontier.workers(crawl),
-        hosts=[host for host in busiest if host.waiting or host.leased],
-        are_all_hosts=len(busiest) < hosts,
+        hosts=with_work,
+        are_all_hosts=len(with_work) < hosts,
         chains=await frontier.chains(crawl, CHAINS_SEEN),
         pools=await frontier.pools() if pools or sessions else [],
         lanes=await frontier.lanes(crawl, LANES_SEEN) if pools or sessions else [],

@@ -10,7 +10,7 @@ from shoal.insight.figures import counted, duration, speed
 def pace_words(floor: Floor) -> str:
     """Why the longest queue is no faster."""
     name = "a host that is not among the largest" if floor.name == OTHERS else floor.name
-    also = f", and so do {counted(floor.alike, 'other')}" if floor.alike else ""
+    also = _also(floor)
     turns = rate_words(1 / floor.turn_s) if floor.turn_s else ""
     match floor.why:
         case FloorReason.RATE:
@@ -34,6 +34,14 @@ def pace_words(floor: Floor) -> str:
             return f"the exits of {name} allow {rate_words(floor.per_s)}{also}"
         case FloorReason.ACCOUNTS:
             return f"the accounts of {name} allow {rate_words(floor.per_s)}{also}"
+
+
+def _also(floor: Floor) -> str:
+    """How many others are no faster."""
+    if not floor.alike:
+        return ", and so do others" if floor.are_more_alike else ""
+    more = "more than " if floor.are_more_alike else ""
+    return f", and so do {more}{counted(floor.alike, 'other')}"
 
 
 def floor_words(floor: Floor) -> str:

@@ -26,7 +26,7 @@ LARGEST_CORES = 64
 """Advise no machine with more cores: they are rare and expensive."""
 
 Price = Annotated[float, Meta(ge=0, le=1e9)]
-Amount = Annotated[float, Meta(gt=0, le=1e6)]
+Amount = Annotated[float, Meta(ge=0.001, le=1e6)]
 
 
 class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

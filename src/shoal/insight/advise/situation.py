@@ -8,7 +8,7 @@ from shoal.core.exits import LaneState, PoolState
 from shoal.core.policy import Rate, parse_rate
 from shoal.frontier.values import Chain, CrawlState, Host, Pulse, Stats
 from shoal.insight.advise.seen import FleetSeen, fleet_seen
-from shoal.insight.advise.work_left import HostWork, PoolWork, hosts_left, pools_left
+from shoal.insight.advise.work_left import DELAYED, HostWork, PoolWork, hosts_left, pools_left
 from shoal.insight.status import elapsed_s
 
 ENOUGH_S, ENOUGH_PAGES = 60.0, 200
@@ -148,12 +148,15 @@ def _complete(made: Situation, stats: Stats, look: Look) -> Situation:
     """Scale the listed work so that it adds up to all that remains.
 
     Delayed tasks are in no list: they are attributed to the listed hosts, if all hosts are listed.
-    If not, the rest is attributed to `others`.
+    If not, the rest is attributed to `others`. If there is nothing but delayed tasks, they are
+    attributed to one host.
     """
     chained = sum(chain.left for chain in made.chains)
     in_pools = sum(pool.pages for pool in made.pools)
     broken = sum(host.waiting + host.leased for host in look.hosts if host.is_broken)
     at_hosts = max(stats.remaining - chained - in_pools - broken, 0)
+    if look.are_all_hosts and not made.hosts and at_hosts:
+        made = msgspec.structs.replace(made, hosts=[HostWork(DELAYED, at_hosts)])
     listed = sum(host.pages for host in made.hosts)
     # `listed` may exceed `at_hosts`: the first task of each chain is in its host's queue as well.
     # Tasks of chains that are not listed count as those of hosts.

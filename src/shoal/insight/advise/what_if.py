@@ -13,7 +13,7 @@ from shoal.insight.advise.model import MAX_WORKERS, Plan
 from shoal.insight.figures import shortened
 
 MAX_WHAT_IFS = 20
-MOST = 100_000
+LEAST, MOST = 0.001, 100_000
 _MOST = {"workers": MAX_WORKERS, "concurrency": MOST, "concurrency_per_host": MOST}
 
 
@@ -73,7 +73,7 @@ def _fixed_rate(value: str) -> Any:
 
 
 def _times(value: str) -> float:
-    if not 0 < (number := float(value.removesuffix("x"))) <= MOST:
+    if not LEAST <= (number := float(value.removesuffix("x"))) <= MOST:
         raise ValueError(value)
     return number
 

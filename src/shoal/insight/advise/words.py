@@ -208,7 +208,7 @@ def machine_words(machines: Machines, prices: Prices) -> str:
         case Scale.UP:
             return f"one that is larger, {of_each}, rather than several"
         case Scale.OUT:
-            return f"{machines.count} {of_each} each: {_why_several(machines, prices)}"
+            return f"{machines.count:,} {of_each} each: {_why_several(machines, prices)}"
 
 
 def _why_several(machines: Machines, prices: Prices) -> str:

@@ -18,6 +18,10 @@ REFUSED_TRIES, REFUSED_SHARE = 3, 0.01
 """A host is being asked too often if it pauses us, and has refused at least this many tries and at
 least this share of all its tries."""
 
+DELAYED = "a host with delayed tasks"
+"""Stands for all hosts, if all tasks that are left are delayed: in no list of hosts, and there is
+nothing to do for more workers than one host needs."""
+
 
 class HostWork(msgspec.Struct, frozen=True):
     """The pages that a host has left, and the pace that it allows."""
