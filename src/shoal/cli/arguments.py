@@ -22,7 +22,7 @@ ArgumentOptions = Annotated[
         "-a",
         "--arg",
         metavar="NAME=VALUE",
-        help="What the spider is told; for each of its arguments, one.",
+        help="An argument of the spider. May be repeated.",
         show_default=False,
     ),
 ]
@@ -69,7 +69,7 @@ def told_worker(targets: list[str], args: list[str] | None, options: Mapping[str
     name = found.spider.name
     if "{" in name and found.settings.name is None and not is_scrapy(targets):
         raise ConfigError(
-            f"which crawl is it? Its name is {name}: say --name, or -a as it was begun"
+            f"which crawl is it? Its name is {name}: give --name, or the -a that started it"
         )
     return found
 

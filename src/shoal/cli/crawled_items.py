@@ -21,14 +21,14 @@ def check_output(output: Path, settings: Settings) -> None:
     after. Nothing is made yet."""
     require(format_of(output))
     if settings.results.partition(":")[0] in STREAM_SCHEMES:
-        raise ConfigError("-o needs results that can be read: a stream leads to another store")
+        raise ConfigError("-o cannot read items from a stream: it leads to another store")
     if output.exists() and not output.is_file():
         raise ConfigError(f"{output}: not a regular file")
     folder = Path(os.path.realpath(output)).parent
     if not folder.is_dir():
         raise ConfigError(f"{output}: there is no folder {folder}")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise ConfigError(f"{output}: nothing can be written to {folder}")
+        raise ConfigError(f"{output}: the folder {folder} is not writable")
 
 
 def write_items(output: Path, settings: Settings, summary: Summary) -> None:

@@ -61,7 +61,7 @@ class Joining:
         try:
             look = await self._onlooker.look()
         except UnknownCrawl:
-            self._say(f"waiting for {self._crawl}: nobody has begun it at {self._address}")
+            self._say(f"waiting for {self._crawl}: nobody has started it at {self._address}")
             return
         self._has_begun = look.stats.state is not CrawlState.NEW
         is_news = self._say(_told(look.stats))
@@ -79,7 +79,7 @@ class Joining:
 
 def _told(stats: Stats) -> str:
     if stats.state is CrawlState.NEW:
-        return f"waiting for {stats.crawl}: it has seeds, and nobody has begun it"
+        return f"waiting for {stats.crawl}: it has seeds, but nobody has started it"
     if stats.state.over:
         return f"{stats.crawl} is {stats.state}"
     return f"joined {stats.crawl}"

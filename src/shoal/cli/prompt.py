@@ -25,10 +25,10 @@ Fetch = Callable[[str], Page]
 MAX_HISTORY = 1_000
 HELP = """\
   page        the page: page.css("h1::text").get(), page.follow_all("a"), page.json()
-  fetch(url)  get another page, which is `page` then
+  fetch(url)  get another page, which becomes `page`
   view()      open the page in a browser
   spider      the spider: list(spider.product(page))
-Ctrl-D ends this."""
+Ctrl-D exits."""
 
 
 class Prompt:

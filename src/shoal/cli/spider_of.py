@@ -12,7 +12,7 @@ from shoal.results.port import RunNote
 SpiderTarget = Annotated[
     str | None,
     typer.Option(
-        "--spider", metavar="TARGET", help="As for crawl. [default: that of the last run]"
+        "--spider", metavar="TARGET", help="As for `shoal crawl`. [default: that of the last run]"
     ),
 ]
 

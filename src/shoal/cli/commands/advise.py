@@ -31,7 +31,8 @@ from shoal.runtime.eventloop import run
 Deadline = Annotated[
     str | None,
     typer.Option(
-        metavar="WHEN", help="How many workers it takes until then: 6h, or 2030-01-31T08:00 (UTC)."
+        metavar="WHEN",
+        help="How many workers it takes to finish by then: 6h, or 2030-01-31T08:00 (UTC).",
     ),
 ]
 WhatIfs = Annotated[
@@ -40,12 +41,12 @@ WhatIfs = Annotated[
         "--what-if",
         metavar="CHANGES",
         help="How long it would take with workers=8, rate=5/s, concurrency=64,"
-        " concurrency_per_host=32, exits=2x, stores=2x, or several of them with commas between."
+        " concurrency_per_host=32, exits=2x, stores=2x, or several of these, separated by commas."
         " May be repeated.",
     ),
 ]
 Plot = Annotated[
-    Path | None, typer.Option(metavar="FILE.svg", help="Draw time over workers, as SVG.")
+    Path | None, typer.Option(metavar="FILE.svg", help="Draw time over workers as SVG.")
 ]
 
 
@@ -64,17 +65,17 @@ def advise(
     plot: Plot = None,
     json: JsonFlag = False,
 ) -> None:
-    """Say what holds a crawl up, and what would help.
+    """Show what limits a crawl, and what would help.
 
-    It looks at a crawl that is running, for some seconds, and changes nothing. Costs are those of
-    [prices] in shoal.toml. It never advises to ask more of a host than robots.txt allows, or than
-    the host answers.
+    It looks at a running crawl for some seconds, and changes nothing. Prices are those of [prices]
+    in shoal.toml. It never advises asking more of a host than robots.txt allows, or than the host
+    answers.
     """
     prices = load_prices()
     asked = _what_ifs(what_if or [])
     due = None if deadline is None else parse_deadline(deadline, time.time())
     if plot is not None and plot.suffix.lower() != ".svg":
-        raise ConfigError(f"--plot {plot}: only SVG is drawn, so the name has to end in .svg")
+        raise ConfigError(f"--plot {plot}: plots are SVG, so the name must end in .svg")
     seen = run(_see(existing_stores(options), crawl))
     said = advice(seen, due, asked, prices)
     if json:

@@ -31,7 +31,7 @@ def resume(crawl: CrawlName, options: dict[str, Any]) -> None:
 @with_settings("frontier")
 @examples("shoal cancel shop")
 def cancel(crawl: CrawlName, options: dict[str, Any]) -> None:
-    """Cancel a crawl: what is not done is dropped. What was stored stays."""
+    """Cancel a crawl: drop what is not done. What was stored stays."""
     _tell(crawl, Control.CANCEL, options)
 
 

@@ -43,16 +43,14 @@ Fresh = Annotated[
 AllSpiders = Annotated[
     bool, typer.Option("--all", help="Run all spiders of TARGET: a folder, a file or a module.")
 ]
-Parallel = Annotated[
-    int, typer.Option(min=1, metavar="N", help="Of several spiders, run so many side by side.")
-]
+Parallel = Annotated[int, typer.Option(min=1, metavar="N", help="How many spiders run at a time.")]
 Output = Annotated[
     Path | None,
     typer.Option(
         "--output",
         "-o",
         metavar="FILE",
-        help="Write the items there in the end: .jsonl, .csv or .parquet.",
+        help="Write the items to this file at the end: .jsonl, .csv or .parquet.",
     ),
 ]
 
@@ -80,8 +78,8 @@ def crawl(
 ) -> None:
     """Run a crawl to its end on this machine.
 
-    Several targets, or all spiders of a folder (--all), are crawls of their own, side by side; a
-    table says how each of them ended, and the exit code is that of the worst.
+    Several targets, or all spiders of a folder (--all), are separate crawls that run side by side.
+    A table shows how each of them ended; the exit code is that of the worst.
 
     To continue a crawl that stopped half-way, run the same command again. If TARGET is one or
     more URLs, all links on their hosts are followed, and one item is stored for each page.
@@ -149,7 +147,7 @@ def _hints(
         anew = f"--name X --previous {crawl} crawls again"
         hints.append(f"nothing new: {finished}. --fresh starts over; {anew}")
     elif summary.finished and not stats.added:
-        hints.append(f"there was no URL to begin with: shoal seed {crawl} URL{frontier} adds one")
+        hints.append(f"there was no URL to start with: shoal seed {crawl} URL{frontier} adds one")
     if settings.results.partition(":")[0] in STREAM_SCHEMES:
         hints.append(f"the items: shoal drain{results} --to STORE")
     elif summary.items and not has_output:
@@ -170,9 +168,9 @@ def _ways_on(summary: Summary, frontier: str, again: str) -> Iterator[str]:
     if stats.state is CrawlState.PAUSED:
         yield f"it is paused: shoal resume {crawl}{frontier}, then {again}"
     elif not summary.finished:
-        yield f"to go on: run {again}"
+        yield f"to continue: run {again}"
     elif stats.remaining:
-        yield f"{stats.remaining:,} URLs are left: a higher --max-pages goes on"
+        yield f"{stats.remaining:,} URLs are left: to continue, raise --max-pages"
 
 
 def _options(settings: Settings, *names: str) -> str:

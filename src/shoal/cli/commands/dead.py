@@ -43,12 +43,12 @@ Urls = Annotated[
 ]
 Limit = Annotated[int, typer.Option(min=1, help="Show at most this many.")]
 Kind = Annotated[
-    FailureKind | None, typer.Option(help="Only those that died of this kind of failure.")
+    FailureKind | None, typer.Option(help="Only tasks that died of this kind of failure.")
 ]
 Host = Annotated[
-    str | None, typer.Option(metavar="HOST", help="Only those of this host: shop.example.")
+    str | None, typer.Option(metavar="HOST", help="Only tasks of this host: shop.example.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say how many, and change nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print how many; change nothing.")]
 
 
 @app.command("list")

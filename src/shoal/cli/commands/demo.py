@@ -46,10 +46,10 @@ def demo(
 ) -> None:
     """Take a tour: a fleet crawls shops made up here.
 
-    Some shops are served on this machine, crawled, and their items shown. They have everything that
-    makes life hard: the same product under many addresses, pages that fail at first, pages that are
-    gone, broken ones, and areas that robots.txt forbids. The results stay in shoal-demo.db, for you
-    to look around in.
+    It serves some shops on this machine, crawls them, and shows their items. They have everything
+    that makes crawling hard: products at many addresses, pages that fail at first, pages that are
+    gone, broken pages, and areas that robots.txt forbids. The results stay in shoal-demo.db for you
+    to explore.
     """
     options = {"workers": workers, "rate": rate, "allow_private": True}
     options |= {"frontier": STORE, "results": STORE}

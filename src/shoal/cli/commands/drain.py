@@ -47,9 +47,9 @@ def drain(
 ) -> None:
     """Move results from a Redis stream to a store.
 
-    For workers with --results redis-stream://...: they put batches into the stream, and wait when
-    there are too many. Any number of these commands may run; each removes a batch from the stream
-    once the store has it, and takes over what a dead one held. SIGTERM or Ctrl-C stops it after the
+    Workers with --results redis-stream://... put batches into the stream, and wait when there are
+    too many. Any number of these commands may run. Each removes a batch from the stream once the
+    store has it, and takes over the batches of a dead one. SIGTERM or Ctrl-C stops it after the
     batch in hand.
     """
     settings = settings_from(options)
@@ -69,7 +69,9 @@ async def _drain(stream: str, to: str, *, until_empty: bool, watch: Watch) -> De
         await queue.check()
         async with results_at(to) as store:
             if not store.readable:
-                raise ConfigError(f"--to {masked(to)}: a stream is no store (shoal drain --help)")
+                raise ConfigError(
+                    f"--to {masked(to)}: a stream is not a store (shoal drain --help)"
+                )
             deliverer = Deliverer(queue, store, until_empty=until_empty, watch=watch)
             with stopped_by_signals(deliverer):
                 await deliverer.run()

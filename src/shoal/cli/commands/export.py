@@ -29,7 +29,7 @@ from shoal.runtime.eventloop import run
 Output = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", help="File to write; the suffix is its format. [default: stdout]"
+        "--output", "-o", help="File to write; its suffix is the format. [default: stdout]"
     ),
 ]
 FormatName = Annotated[
@@ -57,12 +57,12 @@ Files = Annotated[
     typer.Option(
         "--files",
         metavar="DIR",
-        help="Also write the files of these items, into this folder.",
+        help="Also write the files of these items to this folder.",
     ),
 ]
 Gone = Annotated[
     bool,
-    typer.Option("--gone", help="Also items that are gone: a crawl with --previous missed them."),
+    typer.Option("--gone", help="Also items that a crawl with --previous did not find any more."),
 ]
 
 
@@ -89,13 +89,13 @@ def export(
     """Write items as JSON lines, CSV or Parquet.
 
     One object per item: its fields, then _kind, _key, _url, _scraped_at. The file appears when it
-    is complete; until then an older one stays. Parquet needs the extra `parquet`. With --gone there
-    is also _gone_at, which is empty for items that are still there; --since then selects gone items
-    by this time.
+    is complete; until then, an older one stays. Parquet needs the extra `parquet`. With --gone,
+    there is also _gone_at, which is empty for items that are still there; --since then selects gone
+    items by this time.
 
-    For an item with files, _files tells what became of each, and _complete whether all are stored.
-    --files writes them under names made of their content; _files has these as `path`. Exit code 3:
-    some could not be written.
+    For an item with files, _files lists what became of each, and _complete says whether all are
+    stored. --files names the files by their content; _files has these names as `path`. Exit code 3:
+    some files could not be written.
     """
     chosen = format_of(output, fmt)
     since_s = None if since is None else parse_since(since, time.time())
@@ -149,7 +149,7 @@ async def _folder_for(
     noted = note.file_store if note is not None else ""
     address = settings.file_store or noted or file_store_of(settings)
     if not address:
-        raise ConfigError("--files: where are they? Name their store with --file-store")
+        raise ConfigError("--files: name the store of the files with --file-store")
     store = open_files(address)
     try:
         yield FilesFolder(store, files)

@@ -48,22 +48,23 @@ def feed(
     until_empty: UntilEmpty = False,
     json: JsonFlag = False,
 ) -> None:
-    """Add tasks to a crawl that others send by a queue.
+    """Add tasks from a queue to a crawl.
 
-    The queue is one of RabbitMQ, of SQS, or a list or a stream on Redis:
+    The queue is on RabbitMQ or SQS, or it is a list or a stream on Redis:
 
     \b
       amqp://user:secret@host/queue            amqp://host/vhost/queue
       sqs://region/queue                       redis://host?key=list
                                                redis://host?key=stream&type=stream
 
-    A message is a URL, or a task as a JSON object with at least "url". What Celery sends to the
-    task shoal.seed is understood, and so is Symfony Messenger with its JSON serializer.
+    A message is a URL, or a task as a JSON object with at least "url". Messages of Celery to the
+    task shoal.seed are understood, and so are those of Symfony Messenger's JSON serializer.
 
-    A message is removed from the queue when the frontier has its tasks: a command that is killed
-    loses nothing, and adds nothing twice. What is no task is put aside with the reason, in
+    A message is removed from the queue when the frontier has its tasks, so a command that is killed
+    loses nothing and adds nothing twice. A message that is not a task is moved, with the reason, to
     QUEUE.rejected (SQS: QUEUE-rejected, Redis: KEY:rejected). While the crawl is paused, nothing is
-    taken. Any number of these commands may run. SIGTERM or Ctrl-C stops it after what is in hand.
+    taken. Any number of these commands may run. SIGTERM or Ctrl-C stops it after the messages in
+    hand.
     """
     settings = settings_from(options)
     logs.configure(json_lines=settings.json_logs)

@@ -56,8 +56,8 @@ def reparse(
     The site is not touched. This is for a crawl that ran with --archive, after its spider was
     corrected. The items are updated; an item that was read from a newer page stays as it is. Links
     are not followed. By default, the archive is that of the crawl's last run; so is the spider, if
-    the results are in a file on this machine. What the spider is told (-a) is what the frontier has
-    kept of the crawl.
+    the results are in a file on this machine. So are the spider's arguments (-a), if the frontier
+    has kept them.
 
     Exit codes: 0 all pages were read; 3 a handler raised for some; 2 usage error.
     """

@@ -23,7 +23,7 @@ from shoal.insight.schedule_rows import PLAN_COLUMNS, RUN_COLUMNS, plan_row, run
 from shoal.runtime.eventloop import run as run_loop
 
 app = typer.Typer(
-    help="Runs at set times, as shoal.toml says.",
+    help="Scheduled runs, as set in shoal.toml.",
     callback=show_help,
     invoke_without_command=True,
 )
@@ -53,7 +53,7 @@ def list_(options: dict[str, Any], json: JsonFlag = False) -> None:
 def run_now(name: Name, options: dict[str, Any]) -> None:
     """Run a schedule now, before it is due.
 
-    The coordinator that leads begins the run.
+    The leading coordinator begins the run.
     """
     display.say(run_loop(_ask_for_run(options, name)))
 
@@ -84,8 +84,8 @@ def history_(
 ) -> None:
     """List runs that are over or were left out. The newest come first.
 
-    `same` counts pages that had not changed since the run before. `gone` counts items that the run
-    before had found and this one did not.
+    `same` counts pages that had not changed since the previous run. `gone` counts items that the
+    previous run found and this one did not.
     """
     run_loop(_history(options, name, limit, json=json))
 

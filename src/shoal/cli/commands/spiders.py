@@ -23,8 +23,8 @@ Places = Annotated[
 def spiders(places: Places = None, json: JsonFlag = False) -> None:
     """List the spiders of a folder, a file or a module.
 
-    Files that define a class are imported to see what is in them, as crawl does. For one that
-    cannot be imported, the reason is said, and the exit code is 1.
+    Files that define a class are imported, as `shoal crawl` does. If one cannot be imported, the
+    reason is printed, and the exit code is 1.
     """
     found = spiders_at(places or [])
     spiders_here = [listed(each) for each in found.spiders]

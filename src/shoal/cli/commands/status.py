@@ -42,9 +42,9 @@ def status(
 ) -> None:
     """Show progress, speed and ETA, workers and hosts.
 
-    What is in the way comes first. Hosts are shown with the most work left first, then those that
-    answer slowest, then those that fail most. A host that only fails is probed with single requests
-    until it answers again.
+    Problems come first. Hosts with the most work left are listed first, then those that answer
+    slowest, then those that fail most. A host that only fails is probed with single requests until
+    it answers again.
     """
     run(_status(existing_stores(options), crawl, watch=watch, json=json))
 
