@@ -20,7 +20,7 @@ _PLACE = re.compile(r"\{([^{}]*)\}")
 _fits = re.compile("[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}").fullmatch
 
 
-def told(spider: type[Spider], settings: Settings, given: Mapping[str, Any]) -> Settings:
+def settings_with(spider: type[Spider], settings: Settings, given: Mapping[str, Any]) -> Settings:
     """The settings of a crawl whose spider is told this: its arguments are among the rules, and its
     name is made of them. Raises ConfigError."""
     args = as_json(spider, given)

@@ -1,4 +1,4 @@
-"""shoal advise: which limit a crawl is at, how many workers are enough, until when it takes."""
+"""shoal advise: what limits a crawl, how many workers are enough, how long it takes."""
 
 from __future__ import annotations
 

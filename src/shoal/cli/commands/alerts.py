@@ -1,4 +1,4 @@
-"""shoal alerts: what is wrong with crawls, and whether those are reached who want to know."""
+"""shoal alerts: lists alerts, and tests the routes by which they are sent."""
 
 from __future__ import annotations
 

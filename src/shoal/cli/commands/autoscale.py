@@ -1,4 +1,4 @@
-"""shoal autoscale: as many workers as a crawl can use."""
+"""shoal autoscale: runs as many workers as a crawl can use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import typer
 from shoal.autoscale.autoscaler import Autoscaler, Resized, look_here
 from shoal.autoscale.cost_meter import CostMeter, per_hour
 from shoal.cli import display
-from shoal.cli.arguments import ArgumentOptions, told_worker
+from shoal.cli.arguments import ArgumentOptions, load_for_worker
 from shoal.cli.commands.worker import AliveFile, StopFilePath, UntilFinished, stop_files
 from shoal.cli.examples import examples
 from shoal.cli.joining import Joining
@@ -170,7 +170,7 @@ def _order(
     until_finished: bool,
     makes_stores: bool,
 ) -> WorkerOrder:
-    targets, spider, settings = told_worker(targets, args, options)
+    targets, spider, settings = load_for_worker(targets, args, options)
     if not makes_stores:
         refuse_missing_stores(settings, ["frontier"])
     logs.configure(json_lines=settings.json_logs)
@@ -185,7 +185,7 @@ def _order(
 
 
 async def _look_once(order: WorkerOrder, scaler: Scaler, tell: Tell) -> None:
-    """Say what would be done, if the workers that there are were ours."""
+    """Say what would be done if all existing workers were ours."""
     settings = order.settings
     async with frontier_at(settings.frontier, settings.state) as frontier:
         look = await look_here(frontier, order.crawl)

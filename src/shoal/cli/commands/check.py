@@ -1,4 +1,4 @@
-"""shoal check: what is wrong, before a crawl finds out."""
+"""shoal check: finds mistakes before a crawl does."""
 
 from __future__ import annotations
 

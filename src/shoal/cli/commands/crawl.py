@@ -1,4 +1,4 @@
-"""shoal crawl: run a crawl to its end on this machine."""
+"""shoal crawl: runs a crawl to its end on this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from shoal.cli import display
-from shoal.cli.arguments import ArgumentOptions, told_spider
+from shoal.cli.arguments import ArgumentOptions, load_spider
 from shoal.cli.crawled_items import check_output, write_items
 from shoal.cli.examples import examples
 from shoal.cli.options import FLEET, JsonFlag, with_settings
@@ -100,7 +100,7 @@ def crawl(
                 output=output,
             )
         )
-    targets, spider, settings = told_spider(targets, arg, options)
+    targets, spider, settings = load_spider(targets, arg, options)
     if output is not None:
         check_output(output, settings)
     again = "this command without --fresh" if fresh else "this command"
@@ -120,8 +120,8 @@ def run_and_show(
     json: bool,
     output: Path | None = None,
 ) -> Summary:
-    """Run a crawl with a progress line; print how it ended, and write its items if so asked.
-    `again` is the command that continues the crawl, if one can."""
+    """Run a crawl with a progress line, print how it ended, and write its items if asked to.
+    `again` is the command that continues the crawl, if there is one."""
     logs.configure(json_lines=settings.json_logs)
     with display.progress(quiet=settings.json_logs and json) as watch:
         summary = run(run_crawl(spider, settings, targets=targets, fresh=fresh, watch=watch))
@@ -174,7 +174,7 @@ def _ways_on(summary: Summary, frontier: str, again: str) -> Iterator[str]:
 
 
 def _options(settings: Settings, *names: str) -> str:
-    """The options that make another command look where this one did."""
+    """The options with which another command uses the same stores as this one."""
     usual = Settings()
     given = {name: getattr(settings, name) for name in names}
     return "".join(

@@ -148,7 +148,7 @@ async def _diff(
 
 
 async def _warn_of_gaps(options: dict[str, Any], crawl: str) -> None:
-    """Say that a crawl has not read everything, where its queue can be asked."""
+    """Print a warning if a crawl has not read everything, as far as its queue can be read."""
     with suppress(ShoalError):
         stores = existing_stores(options)
         async with frontier_at(stores.frontier, stores.state) as frontier:

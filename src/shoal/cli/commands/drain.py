@@ -1,4 +1,4 @@
-"""shoal drain: results out of a stream and into a store."""
+"""shoal drain: moves results from a stream to a store."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def _drain(stream: str, to: str, *, until_empty: bool, watch: Watch) -> De
 
 @contextmanager
 def _progress(*, quiet: bool) -> Iterator[Watch]:
-    """Shows how far it is: a live line on a terminal, a log line now and then elsewhere."""
+    """Show the progress: a live line on a terminal, a log line now and then elsewhere."""
     console = display.console(stderr=True)
     speed = _Speed()
     if quiet:
@@ -95,7 +95,7 @@ def _progress(*, quiet: bool) -> Iterator[Watch]:
 
 
 def _logging(speed: _Speed) -> Watch:
-    """Logs a line now and then, but not the same one for days if nothing comes."""
+    """Log a line now and then, but do not repeat it for days if nothing comes."""
     timer, logged = display.log_timer(), 0
 
     def watch(delivered: Delivered) -> None:
@@ -118,7 +118,7 @@ def _counts(delivered: Delivered) -> str:
 
 
 class _Speed:
-    """Records per second, over the last moments."""
+    """Records per second, over the last few seconds."""
 
     def __init__(self) -> None:
         self._marks = deque([(time.monotonic(), 0)])

@@ -1,4 +1,4 @@
-"""shoal explain: what became of one URL."""
+"""shoal explain: shows what became of one URL."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def ask(settings: Settings, crawl: str, url: str, session: str | None = No
 
 
 def show_explanation(explanation: Explanation) -> None:
-    """Tables for people."""
+    """Print tables for people."""
     for task in (explanation, *explanation.others):
         _show_one(task)
 

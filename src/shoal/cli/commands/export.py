@@ -1,4 +1,4 @@
-"""shoal export: the items as a file."""
+"""shoal export: writes the items of a crawl to a file."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ async def _export(
     async with results_at(existing_stores({"results": options["results"]}).results) as results:
         counts, note = await results.count(crawl), await results.note_of(crawl)
         if not counts and note is None:
-            # A crawl may have no items, but it must be one.
+            # A crawl may have no items, but it must exist.
             stores = existing_stores(options)
             async with frontier_at(stores.frontier, stores.state) as frontier:
                 await frontier.stats(crawl)
@@ -141,7 +141,7 @@ async def _export(
 async def _folder_for(
     files: Path | None, options: dict[str, Any], note: RunNote | None
 ) -> AsyncIterator[FilesFolder | None]:
-    """The folder that files are to be written to. They are where the crawl's last run put them."""
+    """The folder to write files to. They are read from the file store of the crawl's last run."""
     if files is None:
         yield None
         return
@@ -158,7 +158,7 @@ async def _folder_for(
 
 
 def _total(counts: dict[str, int], wanted: Wanted) -> int | None:
-    """How many items there will be, where that can be known beforehand."""
+    """How many items there will be, if that is known in advance."""
     if wanted.since is not None or wanted.changed or wanted.gone:
         return None
     return sum(counts.values()) if wanted.kind is None else counts.get(wanted.kind, 0)

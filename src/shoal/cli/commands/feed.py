@@ -1,4 +1,4 @@
-"""shoal feed: tasks for a crawl that others send by a broker of theirs."""
+"""shoal feed: adds tasks to a crawl from a queue that other programs fill."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def _feed(
 
 
 async def _must_be_there(source: Source) -> None:
-    """Look whether it answers, before work begins for good. Raises ConfigError."""
+    """Raise ConfigError if the queue does not answer, before any work begins."""
     try:
         await source.waiting()
     except StorageBusy as error:
@@ -103,7 +103,7 @@ async def _must_be_there(source: Source) -> None:
 
 @contextmanager
 def _progress(crawl: str, *, quiet: bool) -> Iterator[Watch]:
-    """Shows how far it is: a live line on a terminal, a log line now and then elsewhere."""
+    """Show the progress: a live line on a terminal, a log line now and then elsewhere."""
     console = display.console(stderr=True)
     if quiet:
         yield lambda fed: None

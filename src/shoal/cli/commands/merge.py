@@ -1,4 +1,4 @@
-"""shoal merge: items that share a natural key become one."""
+"""shoal merge: merges items that share a natural key."""
 
 from __future__ import annotations
 

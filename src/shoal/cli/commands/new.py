@@ -1,4 +1,4 @@
-"""shoal new: a first spider."""
+"""shoal new: writes a first spider."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def _exit_row(each: Exit, now: float) -> tuple[str, ...]:
 
 
 class _EchoService:
-    """An echo as something that is run until it is told to stop."""
+    """An echo as a service that runs until it is told to stop."""
 
     def __init__(self, host: str, port: int) -> None:
         self._place = host, port

@@ -1,4 +1,4 @@
-"""shoal proxies check: exits are tried before a crawl does."""
+"""shoal proxies check: tries exits before a crawl does."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def check(
 
 
 def _chosen(settings: Settings, pool: str | None) -> Settings:
-    """The settings with those pools only that were asked for."""
+    """The settings, with only the pools that were asked for."""
     pools = settings.proxy_pools
     if pool is None:
         if not pools:
@@ -148,7 +148,7 @@ def _fields(checked: Checked) -> dict[str, Any]:
 
 
 def _checked_table(checked: list[Checked]) -> Table:
-    """Without the columns that are empty: names and addresses need the room."""
+    """A table without empty columns: names and addresses need the room."""
     names = ("exit", "address", "kind", "country", "seen as", "latency", "anonymity", "tls")
     rows = [_checked_row(each) for each in checked]
     kept = [at for at in range(len(names)) if any(row[at] for row in rows)]

@@ -72,7 +72,7 @@ def show(crawl: CrawlName, url: Url, options: dict[str, Any], json: JsonFlag = F
 async def _read(
     stores: Settings, crawl: str, limit: int | None, url: str | None = None
 ) -> list[RejectedItem]:
-    """The first rejected items, or those of a page, in any spelling of its address."""
+    """The first rejected items, or those of one page, in any spelling of its address."""
     is_wanted = None if url is None else Admission(Rules()).same_address(url)
     found: list[RejectedItem] = []
     async with results_at(stores.results) as results:

@@ -1,4 +1,4 @@
-"""shoal results: upkeep of what is stored."""
+"""shoal results: maintains stored results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""shoal schedule: what shoal.toml has scheduled, and what became of it."""
+"""shoal schedule: shows and steers the schedules of shoal.toml and their runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""shoal scrapy: what Scrapy projects need beside the crawl itself."""
+"""shoal scrapy: commands for Scrapy projects, besides the crawl itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""shoal seed: more URLs for a crawl."""
+"""shoal seed: adds URLs to a crawl."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from shoal.seeds.seeding import BATCH
 from shoal.seeds.sources import STDIN, Seeder, Sources
 
 SHOWN = 20
-"""How many bad seeds are named one by one; the others are only counted."""
+"""How many bad seeds are listed; the others are only counted."""
 
 Urls = Annotated[list[str] | None, typer.Argument(metavar="URL", help="Addresses to crawl.")]
 File = Annotated[
@@ -115,7 +115,7 @@ def seed(
 def _sources(
     urls: list[str], file: Path | None, sitemaps: list[str], since: str | None, skip: int | None
 ) -> Sources:
-    """Where to read seeds: on standard input, if nothing else is named."""
+    """Where to read seeds: from standard input if nothing else is named."""
     if file is None and not urls and not sitemaps:
         if sys.stdin.isatty():
             raise ConfigError("no URLs: give them as arguments, with --file, or on standard input")
@@ -158,12 +158,12 @@ def _show_repaired(crawl: str, repaired: Repaired, *, json: bool) -> None:
 
 
 class Bad:
-    """Counts what is no seed, and names the first."""
+    """Counts bad seeds, and prints the first of them."""
 
     count = 0
 
     def report(self, about: str, reason: Exception) -> None:
-        """Note one that was skipped."""
+        """Count a seed that was skipped."""
         self.count += 1
         if self.count <= SHOWN:
             display.say(f"shoal: {about} skipped: {reason}", err=True)
@@ -175,7 +175,7 @@ async def _seed(crawl: str, settings: Settings, sources: Sources, bad: Bad) -> t
             seeder = Seeder(frontier, crawl, bad.report, watch)
             try:
                 added = await seeder.seed(sources)
-            except asyncio.CancelledError:  # Ctrl-C. What was read last may not be added yet.
+            except asyncio.CancelledError:  # Ctrl-C. The last lines may not be added yet.
                 how = _how_to_continue(seeder.line, sources)
                 display.say(f"shoal: stopped at line {seeder.line}: {how}", err=True)
                 raise
@@ -198,8 +198,8 @@ def _show(
     crawl: str, added: Added, sitemaps: int, bad: int, repaired: Repaired | None, *, json: bool
 ) -> None:
     if json:
-        told = repaired_json(crawl, repaired) if repaired else {}
-        display.print_json(told | seeded_json(crawl, added, sitemaps=sitemaps, bad=bad))
+        repair = repaired_json(crawl, repaired) if repaired else {}
+        display.print_json(repair | seeded_json(crawl, added, sitemaps=sitemaps, bad=bad))
         return
     if bad > SHOWN:
         display.say(f"shoal: and {bad - SHOWN:,} more were skipped", err=True)

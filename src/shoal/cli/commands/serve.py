@@ -1,4 +1,4 @@
-"""shoal serve: the coordinator, and the web."""
+"""shoal serve: runs the coordinator and the web server."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def serve(
         coordinator = Coordinator(frontier, options, duties=[Watcher(frontier)])
         if no_web:
             return Services(coordinator, Feeds(frontier))
-        from shoal.web.server import WebOptions, WebServer  # Others need not load it.
+        from shoal.web.server import WebOptions, WebServer  # Loaded only here, where it is used.
 
         web = WebOptions(
             listen=listen, token_file=token_file, prefix=prefix, allow_hosts=allow_host or ()

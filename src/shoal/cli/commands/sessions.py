@@ -37,7 +37,7 @@ from shoal.runtime.eventloop import run
 from shoal.sessions.vault import Unreadable, Vault, vault_of
 
 HELD_S = 10.0
-"""So long an account is kept from others while its login is forgotten."""
+"""How long an account is held, at most, while its login is removed."""
 LOGOUT = IdentityReport(LoginChange.OUT, jar=b"")
 SOME_LEFT = 3
 
@@ -100,8 +100,8 @@ def show(
     now = time.time()
     if json:
         cookies = None if jar is None else cookies_json(jar)
-        told = {"cookies": cookies, "why_no_cookies": why_not or None}
-        display.print_json(account_json(account, now) | told)
+        more = {"cookies": cookies, "why_no_cookies": why_not or None}
+        display.print_json(account_json(account, now) | more)
         return
     display.out().print(display.facts(account.name, _rows(account, now, jar, why_not)))
     if jar:
@@ -149,7 +149,7 @@ async def _one(stores: Settings, crawl: str, identity: str) -> Account:
 
 
 async def _logout(stores: Settings, crawl: str, wanted: list[str]) -> int:
-    """Returns how many were left alone."""
+    """Log accounts out. Returns how many were left alone."""
     left = 0
     async with frontier_at(stores.frontier, stores.state) as frontier:
         for account in chosen(await groups_of_crawl(frontier, crawl), wanted):
@@ -233,8 +233,8 @@ def _cookie_row(cookie: Cookie, now: float) -> tuple[str, ...]:
         (cookie.http_only, "http only"),
         (cookie.host_only, "host only"),
     )
-    told = ", ".join(name for is_set, name in flags if is_set)
-    return cookie.name, cookie.domain, cookie.path, _expiry(cookie, now), told
+    shown = ", ".join(name for is_set, name in flags if is_set)
+    return cookie.name, cookie.domain, cookie.path, _expiry(cookie, now), shown
 
 
 def _expiry(cookie: Cookie, now: float) -> str:

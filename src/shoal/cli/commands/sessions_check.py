@@ -1,4 +1,4 @@
-"""shoal sessions check: accounts are logged in before a crawl does."""
+"""shoal sessions check: logs accounts in before a crawl does."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def check(
     Exit codes: 0 none failed; 3 some failed; 2 usage error.
     """
     stores = existing_stores({name: options[name] for name in STORES})
-    checked = run(_check(stores, crawl, identities or [], spider, options, is_told=not json))
+    checked = run(_check(stores, crawl, identities or [], spider, options, prints=not json))
     if json:
         display.print_json([checked_login_json(each) for each in checked])
     failed = [each for each in checked if not each.is_good and not each.is_left_alone]
@@ -85,7 +85,7 @@ async def _check(
     spider_target: str | None,
     options: dict[str, Any],
     *,
-    is_told: bool,
+    prints: bool,
 ) -> list[CheckedLogin]:
     async with stores_at(at, archive=False) as stores:
         rules = (await stores.frontier.stats(crawl)).rules
@@ -99,7 +99,7 @@ async def _check(
             checked = []
             for account in accounts:
                 checked.append(await checks.check(account))
-                if is_told:
+                if prints:
                     display.say(_line(checked[-1]))
             return checked
 
@@ -108,7 +108,7 @@ async def _check(
 async def _checks(
     crawl: str, frontier: Frontier, spider: Spider, settings: Settings
 ) -> AsyncIterator[LoginChecks]:
-    """All that a login needs, closed in the end."""
+    """Everything that a login needs, closed at the end."""
     sessions, exits = own_sessions(settings, frontier), own_exits(settings, frontier)
     if sessions is None:
         raise ConfigError("no accounts are known here: write a [sessions.NAME] table for them")

@@ -1,4 +1,4 @@
-"""shoal shell: Python with a page at hand."""
+"""shoal shell: opens a Python prompt with a page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from shoal.cli.arguments import ArgumentOptions, told_spider
+from shoal.cli.arguments import ArgumentOptions, load_spider
 from shoal.cli.examples import examples
 from shoal.cli.options import settings_from, with_settings
 from shoal.cli.prompt import Prompt
@@ -52,7 +52,7 @@ def shell(
     -c: 0 it ran; 1 it raised.
     """
     if spider is not None:
-        _, loaded, settings = told_spider([spider], arg, options)
+        _, loaded, settings = load_spider([spider], arg, options)
     else:
         loaded, settings = Spider, settings_from(options)
     logs.configure(json_lines=settings.json_logs)

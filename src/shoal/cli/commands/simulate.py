@@ -1,4 +1,4 @@
-"""shoal proxies simulate: what a site that bans would make of a pool, before it is tried."""
+"""shoal proxies simulate: compares ways to use a pool at a site that bans, without requests."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def _play(scene: Scene, strategies: tuple[str, ...], watch: Watch) -> list
 
 
 async def _pools(settings: Settings, name: str, exits: int | None) -> tuple[PlayedPool, ...]:
-    """The pool and those that it may go up to, as shoal.toml has them."""
+    """The pool and those that it may escalate to, from shoal.toml."""
     if name not in settings.proxy_pools:
         if exits is None:
             there_are = ", ".join(settings.proxy_pools) or "none"

@@ -1,4 +1,4 @@
-"""shoal spiders: which spiders there are."""
+"""shoal spiders: lists spiders."""
 
 from __future__ import annotations
 
@@ -34,8 +34,6 @@ def spiders(places: Places = None, json: JsonFlag = False) -> None:
     else:
         display.print_folded(COLUMNS, map(row, spiders_here))
         for fault in found.faults:
-            told = fault.message
-            display.say(
-                told if told.startswith(fault.place) else f"{fault.place}: {told}", err=True
-            )
+            why = fault.message
+            display.say(why if why.startswith(fault.place) else f"{fault.place}: {why}", err=True)
     raise typer.Exit(1 if found.faults else 0)

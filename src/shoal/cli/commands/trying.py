@@ -1,4 +1,4 @@
-"""shoal try: one page, as a crawl would see it."""
+"""shoal try: reads one page as a crawl would."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from shoal.cli import display
-from shoal.cli.arguments import ArgumentOptions, told_spider
+from shoal.cli.arguments import ArgumentOptions, load_spider
 from shoal.cli.examples import examples
 from shoal.cli.options import JsonFlag, existing_stores, with_settings
 from shoal.config import Settings
@@ -91,7 +91,7 @@ def try_(
     if watch:
         again_when_changed(spider, display.say)
         return
-    _, loaded, settings = told_spider([spider], arg, options)
+    _, loaded, settings = load_spider([spider], arg, options)
     if target.is_scrapy([spider]):
         raise ConfigError("shoal try is for Shoal's own spiders: use scrapy parse")
     if from_archive:
@@ -110,7 +110,7 @@ def try_(
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Ctrl-C ends a handler, too, that has no end: the loop would only make a note of it."""
+    """Let Ctrl-C end a handler that never ends: the event loop would only note the signal."""
     before = signal.signal(signal.SIGINT, _interrupt)
     try:
         yield
@@ -147,7 +147,7 @@ async def _try(
 
 
 def show(tried: Tried, source: str) -> None:
-    """Tables for people."""
+    """Print tables for people."""
     report = tried.report
     for hop in tried.hops:
         display.say(hop)

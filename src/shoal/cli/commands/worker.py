@@ -1,4 +1,4 @@
-"""shoal worker: one more worker for a crawl that somebody else started."""
+"""shoal worker: adds a worker to a crawl that somebody else started."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from shoal.cli import display
-from shoal.cli.arguments import ArgumentOptions, told_worker
+from shoal.cli.arguments import ArgumentOptions, load_for_worker
 from shoal.cli.examples import examples
-from shoal.cli.joining import Joining, told_of
+from shoal.cli.joining import Joining, leaving_line
 from shoal.cli.options import FLEET, with_settings
 from shoal.cli.services import run_service
 from shoal.config import Settings
@@ -117,7 +117,7 @@ def worker(
             publishes=True,
         )
         return
-    targets, spider, settings = told_worker(targets, arg, options)
+    targets, spider, settings = load_for_worker(targets, arg, options)
     logs.configure(json_lines=settings.json_logs)
     if not target.is_scrapy(targets):  # Scrapy goes through proxies.
         warn_of_proxies(os.environ)
@@ -126,7 +126,7 @@ def worker(
 
 
 def stop_files(file: Path | None) -> list[StopFile]:
-    """What waits for the file, if there is one to wait for."""
+    """A service that waits for the file, if one is given."""
     return [StopFile(file)] if file is not None else []
 
 
@@ -185,4 +185,4 @@ async def _work(
             services = Services(workers, feeds, joining, *stopping)
             with stopped_by_signals(services):
                 await services.run()
-    log.info("%s", told_of(workers.did, order.crawl, time.monotonic() - began))
+    log.info("%s", leaving_line(workers.did, order.crawl, time.monotonic() - began))
