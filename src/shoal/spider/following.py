@@ -1,4 +1,4 @@
-"""Making tasks from links: the options of `Page.follow` and its kin, checked and applied."""
+"""Makes tasks from links: checks and applies the options of `Page.follow` and similar methods."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def children(
     parent: Task, fingerprint: bytes, at: datetime, addresses: Iterable[str], how: Following
 ) -> list[Task]:
     """The tasks to fetch addresses, as children of the page with this fingerprint. Raises
-    ValueError for options that cannot be."""
+    ValueError for invalid options."""
     _check_chain(how.chain)
     session = parent.session if how.session is None else how.session
     check_session(session, how.proxy_pool)
@@ -71,7 +71,7 @@ def children(
         )
         for url in addresses
     ]
-    # Few links have one of these, and pages may have very many links.
+    # Few links have any of these, and a page may have very many links.
     if body_is_base64 or accept or on_failure or not_before or max_retries is not None:
         for task in tasks:
             task.body_is_base64 = body_is_base64
@@ -92,7 +92,7 @@ def accepted(statuses: Iterable[int]) -> tuple[int, ...]:
 
 
 def _moment_of(not_before: datetime | str | None) -> datetime | None:
-    """The moment before which a task is not sent. Raises ValueError."""
+    """The earliest time at which a task is sent. Raises ValueError."""
     if not_before is None:
         return None
     if isinstance(not_before, str):
@@ -112,7 +112,7 @@ def _check_chain(chain: str | None) -> None:
 
 
 def check_session(session: str | None, proxy_pool: str | None) -> None:
-    """Raises ValueError for an impossible session, or one that cannot go with this pool."""
+    """Raise ValueError if a session is invalid, or cannot be used with this pool."""
     if session is None:
         return
     if not isinstance(session, str) or not 0 < len(session) <= MAX_SESSION_LENGTH:
