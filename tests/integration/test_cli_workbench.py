@@ -58,7 +58,7 @@ def test_a_first_spider_runs_and_passes_every_check(folder: Folder, site: Site) 
     assert made.code == 0, made
     assert "shoal try my-shop.py" in made.out
     again = folder.shoal("new", "my-shop.py")
-    assert (again.code, "there already" in again.err) == (2, True)
+    assert (again.code, "already exists" in again.err) == (2, True)
 
     checked = folder.shoal("check", "my-shop.py")
     assert (checked.code, checked.out) == (0, "1 spider: nothing is wrong\n")

@@ -36,7 +36,7 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Check]:
         except Exception:
             settings = None
         return [
-            finding.told.removeprefix(f"{file}:")
+            finding.text.removeprefix(f"{file}:")
             for finding in check_spider(found.spider, settings)
         ]
 
@@ -103,7 +103,7 @@ def parse(self, page): ...
         "3: start_urls: host not allowed: https://other.example/",
         "3: start_urls: http://10.0.0.1/ is a private address:"
         " allow_private = True lets it be crawled",
-        "3: start_urls: 3 is no URL",
+        "3: start_urls: 3 is not a URL",
     ]
 
 

@@ -46,7 +46,7 @@ def check(targets: Targets = None, offline: Offline = False, json: JsonFlag = Fa
 
 def _show(checked: Checked) -> None:
     for finding in checked.findings:
-        display.say(finding.told)
+        display.say(finding.text)
     looked = [counted(len(checked.spiders), "spider")]
     if Path(CONFIG_FILE).exists():
         looked.append(CONFIG_FILE)
