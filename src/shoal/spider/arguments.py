@@ -112,7 +112,7 @@ arguments_of: Callable[[type], dict[str, Argument]] = cache(_arguments_of)
 def no_argument(name: str, known: Collection[str]) -> str:
     """A message that there is no argument of this name, and what to write instead."""
     if not known:
-        return f"no arguments: its class declares them, for instance {name[:MAX_SHOWN]}: str"
+        return f"no arguments: declare them in its class, for instance {name[:MAX_SHOWN]}: str"
     return no_such("argument", name, known)
 
 
@@ -138,7 +138,7 @@ def as_json(spider: type[Spider], given: Mapping[str, Any]) -> dict[str, Any]:
     """The given values, checked, as they are kept with the crawl. Raises ConfigError."""
     kept = msgspec.to_builtins(read_arguments(spider, given))
     if len(msgspec.json.encode(kept)) > MAX_BYTES:
-        raise ConfigError(f"the arguments have more than {MAX_BYTES:,} bytes")
+        raise ConfigError(f"the arguments are longer than {MAX_BYTES:,} bytes")
     return {name: kept[name] for name in sorted(kept)}
 
 

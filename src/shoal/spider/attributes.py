@@ -47,8 +47,8 @@ def mistaken_attributes(spider: type[Spider]) -> dict[str, str]:
 def mistaken_line(name: str, meant: str) -> str:
     """The message for a mistake."""
     if name == START_OF_SCRAPY:
-        return f"{name} is Scrapy's, and nothing calls it; did you mean {meant}?"
-    return f"{name} is no setting; did you mean {meant}?"
+        return f"{name} is Scrapy's, and is never called; did you mean {meant}?"
+    return f"{name} is not a setting; did you mean {meant}?"
 
 
 def _own_attributes(spider: type[Spider]) -> Iterator[str]:

@@ -226,13 +226,13 @@ def _flaw(catalogue: Catalogue) -> str | None:
     if not isinstance(catalogue.url, str) or PAGE not in catalogue.url:
         return f"the address has no {PAGE}"
     if sum(way is not None for way in ways) != 1:
-        return "exactly one of last, total and items says how its pages are counted"
+        return "give exactly one of last, total and items, to count its pages"
     if not all(isinstance(way, str | None) for way in ways):
-        return "last, total and items are CSS selectors"
+        return "last, total and items must be CSS selectors"
     if catalogue.per_page is not None and catalogue.total is None:
-        return "per_page goes with total"
+        return "per_page needs total"
     if not isinstance(catalogue.handler, str) or not catalogue.handler.isidentifier():
-        return f"the handler is the name of a method, not {catalogue.handler!r}"
+        return f"the handler must be the name of a method, not {catalogue.handler!r}"
     return _wrong_number(catalogue)
 
 

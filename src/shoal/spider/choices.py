@@ -148,7 +148,7 @@ def fill(name: str, controls: list[Control], given: object) -> dict[int, list[Va
 def _tick(name: str, controls: list[Control], *, on: bool) -> dict[int, list[Value]]:
     boxes = [control for control in controls if control.kind == "checkbox"]
     if not boxes:
-        raise ValueError(f"field {name!r} is no check box: it takes text, not {on}")
+        raise ValueError(f"field {name!r} is not a check box: it takes text, not {on}")
     if on and len(boxes) > 1:
         raise ValueError(f"there are {len(boxes)} check boxes {name!r}: give their values")
     return {box.id: [value_of(box)] if on else [] for box in boxes}
@@ -192,13 +192,13 @@ def _taken(offered: Iterable[str], left: list[Value], most: int) -> list[Value]:
 def _check_radios(name: str, controls: list[Control], sent: Mapping[int, list[Value]]) -> None:
     radios = [control for control in controls if control.kind == "radio" and sent.get(control.id)]
     if len(radios) > 1:
-        raise ValueError(f"of the radio buttons {name!r}, one can be chosen")
+        raise ValueError(f"only one of the radio buttons {name!r} can be chosen")
 
 
 def _not_taken(name: str, controls: list[Control], value: Value) -> str:
     """Why a value cannot be sent."""
     if isinstance(value, File):
-        return f"field {name!r} takes no file, or no further one"
+        return f"field {name!r} takes no files, or no more files"
     if all(control.kind == "file" for control in controls):
         return f"field {name!r} takes files: a name and its bytes"
     choices = [choice for control in controls for choice in _choices(control)]

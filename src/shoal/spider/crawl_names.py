@@ -42,7 +42,7 @@ def name_with(spider: type[Spider], args: Mapping[str, Any]) -> str:
         if text is None or not _fits(text):
             raise ConfigError(
                 f"{spider.__name__}.name: {argument.name}={text!r:.100} cannot be part of a name,"
-                " which has letters, digits, and - _ . (--name names the crawl otherwise)"
+                " which has letters, digits, and - _ . (--name gives the crawl another name)"
             )
         return text
 

@@ -28,9 +28,10 @@ class ItemFiles:
     def __init__(self, item: Any, field: str) -> None:
         """Raises TypeError or ValueError if the item or the field cannot have files."""
         if not is_item_class(type(item)):
-            raise TypeError(f"item= is the item that the file belongs to, not {item!r:.80}")
+            raise TypeError(f"item= must be the item that the file belongs to, not {item!r:.80}")
         if not isinstance(field, str) or not 0 < len(field) <= MAX_FIELD:
-            raise ValueError(f"a field is a text of 1 to {MAX_FIELD} characters, not {field!r:.80}")
+            limit = f"1 to {MAX_FIELD} characters"
+            raise ValueError(f"a field must be text of {limit}, not {field!r:.80}")
         self.item = item
         self.field = field
         self.tasks: list[Task] = []

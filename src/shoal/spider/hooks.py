@@ -93,14 +93,14 @@ def _made(plugin: Any) -> Any:
     """A plugin as an object. A class is called without arguments."""
     shown = getattr(plugin, "__name__", None) or type(plugin).__name__
     if isinstance(plugin, str):
-        raise ConfigError(f"plugins: {plugin!r:.80} is text; a spider lists classes or objects")
+        raise ConfigError(f"plugins: {plugin!r:.80} is text; list classes or objects")
     if isinstance(plugin, type):
         try:
             plugin = plugin()
         except Exception as error:
             raise ConfigError(f"plugin {shown}: {type(error).__name__}: {error}") from error
     if not any(callable(getattr(plugin, name, None)) for name in TAKES):
-        raise ConfigError(f"plugin {shown} has no method of these: {', '.join(TAKES)}")
+        raise ConfigError(f"plugin {shown} has none of these methods: {', '.join(TAKES)}")
     return plugin
 
 
@@ -109,7 +109,9 @@ def _check_returns(hook: Any) -> None:
     function = hook.__func__ if isinstance(hook, MethodType) else hook
     if not isinstance(function, FunctionType) or _gives(function):
         return
-    raise ConfigError(f"{function.__qualname__} returns nothing: return the item, or None for none")
+    raise ConfigError(
+        f"{function.__qualname__} returns nothing: return the item, or None to drop it"
+    )
 
 
 def _gives(function: FunctionType) -> bool:

@@ -47,7 +47,9 @@ def _checked_key(cls: type, key: str | Sequence[str]) -> tuple[str, ...]:
     fields = {field.name for field in dataclasses.fields(cls)}
     missing = [name for name in names if name not in fields]
     if missing or not names:
-        raise ConfigError(f"{cls.__name__}: the key names no field: {', '.join(missing) or '()'}")
+        raise ConfigError(
+            f"{cls.__name__}: key= must name fields, not {', '.join(missing) or '()'}"
+        )
     return names
 
 
@@ -121,7 +123,7 @@ def _checked(item: Any, named_key: Sequence[str]) -> tuple[str, str, bytes]:
 
 def _make_form(cls: type) -> _Form:
     if not is_item_class(cls):
-        raise InvalidItem(f"{cls.__name__} is no item: use an Item, a dict or a dataclass")
+        raise InvalidItem(f"{cls.__name__} is not an item: use an Item, a dict or a dataclass")
     if issubclass(cls, dict):
         return _Form(kind_of(cls), (), _any_object, _with_text_keys)
     key = key_names(getattr(cls, "__key__", None) or ())

@@ -33,7 +33,7 @@ def links_of(target: Link) -> Iterator[str]:
     elif hasattr(target, "root"):
         yield from _parsel_links(target)
     else:
-        raise ValueError(f"cannot follow {target!r}: not a URL and not a selection")
+        raise ValueError(f"cannot follow {target!r}: neither a URL nor a selection")
 
 
 def _parsel_links(selector: Selector) -> Iterator[str]:
@@ -54,7 +54,7 @@ def links_inside(found: Selection, regions: Selection | None, *, nofollow: bool)
     for each in found:
         node = next(elements_in(each), None)
         if node is None:
-            raise ValueError("within= and nofollow= want elements: follow 'a', not 'a::attr(href)'")
+            raise ValueError("within= and nofollow= need elements: follow 'a', not 'a::attr(href)'")
         if inside is not None and not _is_inside(node, inside):
             continue
         if nofollow and "nofollow" in (node.attrs.get("rel") or "").lower().split():

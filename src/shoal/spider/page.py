@@ -404,14 +404,14 @@ class Page(Document):
         if within is None and not nofollow:
             return links_in(found) if isinstance(found, Selection) else links_of_each(found)
         if not isinstance(found, Selection):
-            raise ValueError("within= and nofollow= go with a CSS query, or a selection")
+            raise ValueError("within= and nofollow= need a CSS query or a selection")
         regions = None if within is None else self._selected(within)
         return links_inside(found, regions, nofollow=nofollow)
 
     def _form(self, form: str | Selection) -> Form:
         node = next(elements_in(self._selected(form)), None)
         if node is None or node.tag != "form":
-            raise ValueError("no such form" if node is None else f"<{node.tag}> is no form")
+            raise ValueError("no such form" if node is None else f"<{node.tag}> is not a form")
         (root,) = self._parsed()
         return Form(root, node, markup.charset(self.body, self._content_type))
 

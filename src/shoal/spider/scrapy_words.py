@@ -19,7 +19,7 @@ WORDS = {
     "urls": "write the list itself, as the first argument",
     "cookies": 'write session=, or cookies = "visit" on the spider',
 }
-_FORM = "write CSS that finds the form, as the first argument"
+_FORM = "write CSS that selects the form, as the first argument"
 OF_FORMS = WORDS | {
     "formdata": "write the values themselves, as the second argument",
     "formcss": _FORM,

@@ -126,7 +126,7 @@ class Session:
         task.url = join(parse(task.url), "")
         while True:
             if len(task.url) > MAX_URL_LENGTH:
-                raise LoginFailed(f"an address of more than {MAX_URL_LENGTH} characters")
+                raise LoginFailed(f"a URL of more than {MAX_URL_LENGTH} characters")
             self._first = self._first or task.url
             # So that it is sent with this account.
             task.session, task.depth, task.parent = self.name, 0, None

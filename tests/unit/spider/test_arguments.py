@@ -115,7 +115,7 @@ def test_mistakes_are_one_line() -> None:
     assert mistake() == "Shop needs an argument: -a category=..."
     assert mistake(categroy="x") == "Shop has no argument 'categroy'; did you mean category?"
     assert mistake(Free, x="y") == (
-        "Free has no arguments: its class declares them, for instance x: str"
+        "Free has no arguments: declare them in its class, for instance x: str"
     )
     assert mistake(category="x", limit=["1", "2"]).endswith("limit: takes one value, not several")
     assert "argument limit" in mistake(category="x", limit="many")

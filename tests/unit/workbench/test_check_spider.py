@@ -69,7 +69,7 @@ def helper(self, a, b): ...
 @pytest.mark.parametrize(
     ("body", "finding"),
     [
-        ("concurency = 1", "3: concurency is no setting; did you mean concurrency?"),
+        ("concurency = 1", "3: concurency is not a setting; did you mean concurrency?"),
         (
             "allowed_hosts = ['a b']",
             "3: Shop: allowed_hosts: not a host: 'a b' (write it like shop.example)",
@@ -84,7 +84,7 @@ def helper(self, a, b): ...
         ("def opened(self, x): ...", "3: Shop.opened must take (self)"),
         ("def closed(self): ...", "3: Shop.closed must take (self, summary)"),
         ("def blocked(self): ...", "3: Shop.blocked must take a page, and nothing else"),
-        ("plugins = ['x']", "3: plugins: 'x' is text; a spider lists classes or objects"),
+        ("plugins = ['x']", "3: plugins: 'x' is text; list classes or objects"),
         ("start_urls = 'https://x.example/'", "3: Shop.start_urls must be a list of URLs"),
     ],
 )
