@@ -41,7 +41,7 @@ async def _serve(
     publishes: bool,
 ) -> None:
     async with frontier_at(settings.frontier, settings.state) as frontier:
-        await _must_be_there(frontier)
+        await _check_reachable(frontier)
         await check_frontier(frontier)
         if publishes:
             await check_publishing(settings)
@@ -50,7 +50,7 @@ async def _serve(
             await service.run()
 
 
-async def _must_be_there(frontier: HasNotes) -> None:
+async def _check_reachable(frontier: HasNotes) -> None:
     """Raise ConfigError if the frontier does not answer, before any work begins."""
     try:
         await frontier.notes.leader()

@@ -30,7 +30,7 @@ AROUND_TABLES = 8
 def snapshot_view(seen: Snapshot, now: float, notes: Sequence[str] = ()) -> Group:
     """A crawl with its workers and hosts, and with notes, one line each."""
     parts = [
-        *_in_the_way(seen),
+        *_problems(seen),
         status_table(seen.stats, now),
         *map(text, notes),
         *_workers(seen.workers),
@@ -44,7 +44,7 @@ def watched_view(seen: Snapshot, now: float, notes: Sequence[str], height: int) 
     off is at the bottom."""
     above = [
         text(progress_line(seen.stats), "bold"),
-        *_in_the_way(seen),
+        *_problems(seen),
         *map(text, notes),
     ]
     rows = (height - AROUND_TABLES - len(above)) // 2
@@ -53,7 +53,7 @@ def watched_view(seen: Snapshot, now: float, notes: Sequence[str], height: int) 
     return stacked([*above, *below, status_table(seen.stats, now)])
 
 
-def _in_the_way(seen: Snapshot) -> list[RenderableType]:
+def _problems(seen: Snapshot) -> list[RenderableType]:
     stats = seen.stats
     lines: list[RenderableType] = []
     if seen.late:

@@ -38,7 +38,7 @@ async def check(targets: Sequence[str], *, offline: bool) -> Checked:
     """Check these spiders, or all of this folder; shoal.toml; and the servers that they name.
     Raises ConfigError if a target does not exist."""
     found = spiders_at(targets)
-    findings = [_of_fault(fault) for fault in found.faults]
+    findings = [_finding_of(fault) for fault in found.faults]
     findings += check_file(_tables(targets, found)) + check_variables(os.environ)
     usable: list[tuple[Settings, str]] = []
     for each in found.spiders:
@@ -85,7 +85,7 @@ def _tables(targets: Sequence[str], found: FoundSpiders) -> set[str] | None:
     return {table_of(each.spider) for each in found.spiders if isinstance(each.spider.name, str)}
 
 
-def _of_fault(fault: Fault) -> Finding:
+def _finding_of(fault: Fault) -> Finding:
     """The finding for a fault, whose message may contain the full path and the line."""
     message = fault.message.removeprefix(str(Path(fault.place).resolve()))
     line = _LINE.match(message.removeprefix(fault.place))

@@ -18,7 +18,7 @@ from shoal.core.plaintext import one_line
 from shoal.errors import ConfigError
 from shoal.frontier import frontier_at
 from shoal.insight.advise.advice import Advice, advice, curves
-from shoal.insight.advise.chart import plot as drawn
+from shoal.insight.advise.chart import plot as svg_of
 from shoal.insight.advise.look import see
 from shoal.insight.advise.prices import Prices, load_prices
 from shoal.insight.advise.rendering import WHAT_IF_COLUMNS, advice_json, what_if_rows
@@ -77,13 +77,13 @@ def advise(
     if plot is not None and plot.suffix.lower() != ".svg":
         raise ConfigError(f"--plot {plot}: plots are SVG, so the name must end in .svg")
     seen = run(_see(existing_stores(options), crawl))
-    said = advice(seen, due, asked, prices)
+    answer = advice(seen, due, asked, prices)
     if json:
-        display.print_json(advice_json(said, prices))
+        display.print_json(advice_json(answer, prices))
     else:
-        _show(said, prices)
+        _show(answer, prices)
     if plot is not None:
-        _draw(plot, said, asked, prices)
+        _draw(plot, answer, asked, prices)
 
 
 def _what_ifs(texts: Sequence[str]) -> list[WhatIf]:
@@ -98,22 +98,22 @@ async def _see(stores: Settings, crawl: str) -> Situation:
             return await see(frontier, crawl)
 
 
-def _show(said: Advice, prices: Prices) -> None:
-    display.out().print(display.facts(said.situation.crawl, rows(said, prices)))
-    if said.advised is not None and said.advised.what_ifs:
-        cost = ("cost",) if said.advised.now.cost else ()
-        table = display.table((*WHAT_IF_COLUMNS, *cost), what_if_rows(said, prices))
+def _show(answer: Advice, prices: Prices) -> None:
+    display.out().print(display.facts(answer.situation.crawl, rows(answer, prices)))
+    if answer.advised is not None and answer.advised.what_ifs:
+        cost = ("cost",) if answer.advised.now.cost else ()
+        table = display.table((*WHAT_IF_COLUMNS, *cost), what_if_rows(answer, prices))
         display.out().print(table)
 
 
-def _draw(file: Path, said: Advice, asked: Sequence[WhatIf], prices: Prices) -> None:
-    advised, situation = said.advised, said.situation
+def _draw(file: Path, answer: Advice, asked: Sequence[WhatIf], prices: Prices) -> None:
+    advised, situation = answer.advised, answer.situation
     if advised is None:
-        display.say(f"nothing to draw: {rows(said, prices)[0][1]}", err=True)
+        display.say(f"nothing to draw: {rows(answer, prices)[0][1]}", err=True)
         return
     note = f"{situation.remaining:,} pages; {limit_words(advised.most, advised.fleet)}"
     title = one_line(f"{situation.crawl}: time over workers")
-    picture = drawn(title, one_line(note), advised, curves(situation, asked, prices))
+    picture = svg_of(title, one_line(note), advised, curves(situation, asked, prices))
     try:
         file.write_text(picture, "utf-8")
     except OSError as error:

@@ -157,10 +157,10 @@ def _hints(
     if stats.dead:
         died = counted(stats.dead, "task")
         hints.append(f"why {died} died: shoal dead list {crawl}{frontier}")
-    return hints if again is None else [*hints, *_ways_on(summary, frontier, again)]
+    return hints if again is None else [*hints, *_next_steps(summary, frontier, again)]
 
 
-def _ways_on(summary: Summary, frontier: str, again: str) -> Iterator[str]:
+def _next_steps(summary: Summary, frontier: str, again: str) -> Iterator[str]:
     """How to continue the crawl."""
     stats, crawl = summary.stats, shlex.quote(summary.stats.crawl)
     if stats.dead:

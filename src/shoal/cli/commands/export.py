@@ -104,10 +104,10 @@ def export(
     if output is not None:
         display.say(f"{counted(count, 'item')} in {output}", err=True)
     if folder is not None:
-        _tell_of_files(folder, files)
+        _show_files(folder, files)
 
 
-def _tell_of_files(folder: FilesFolder, path: Path | None) -> None:
+def _show_files(folder: FilesFolder, path: Path | None) -> None:
     display.say(f"{counted(len(folder.paths), 'file')} in {path}", err=True)
     if folder.failed:
         display.say(f"{counted(folder.failed, 'file')} could not be written:", err=True)

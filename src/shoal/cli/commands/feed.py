@@ -82,7 +82,7 @@ async def _feed(
 ) -> Fed:
     source = open_source(address)
     try:
-        await _must_be_there(source)
+        await _check_reachable(source)
         async with frontier_at(stores.frontier, stores.state) as frontier:
             feeder = Feeder(source, frontier, crawl, until_empty=until_empty, watch=watch)
             async with noted(frontier.notes, crawl, address, feeder):
@@ -93,7 +93,7 @@ async def _feed(
         await source.close()
 
 
-async def _must_be_there(source: Source) -> None:
+async def _check_reachable(source: Source) -> None:
     """Raise ConfigError if the queue does not answer, before any work begins."""
     try:
         await source.waiting()

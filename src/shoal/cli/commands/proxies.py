@@ -81,7 +81,7 @@ def echo(listen: Listen = f"{LOOPBACK}:{ECHO_PORT}") -> None:
     until SIGTERM or Ctrl-C.
     """
     logs.configure(json_lines=False)
-    run(_serve_echo(*_place(listen)))
+    run(_serve_echo(*_address(listen)))
 
 
 async def _list(stores: Settings, pool: str | None) -> list[tuple[PoolState, list[Exit]]]:
@@ -125,12 +125,12 @@ class _EchoService:
     """An echo as a service that runs until it is told to stop."""
 
     def __init__(self, host: str, port: int) -> None:
-        self._place = host, port
+        self._address = host, port
         self._stopped = asyncio.Event()
 
     async def run(self) -> None:
         try:
-            async with echo_at(*self._place) as url:
+            async with echo_at(*self._address) as url:
                 display.say(f"{url} tells where a request came from")
                 await self._stopped.wait()
         except OSError as error:
@@ -146,7 +146,7 @@ async def _serve_echo(host: str, port: int) -> None:
         await service.run()
 
 
-def _place(listen: str) -> tuple[str, int]:
+def _address(listen: str) -> tuple[str, int]:
     host, colon, port = listen.rpartition(":")
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
         raise ConfigError(f"--listen: not an address and port: {listen!r} (write 127.0.0.1:8089)")

@@ -63,7 +63,7 @@ def run_now(name: Name, options: dict[str, Any]) -> None:
 @examples("shoal schedule pause shop")
 def pause(name: Name, options: dict[str, Any]) -> None:
     """Pause a schedule: no run begins until `resume`. Runs that have begun go on."""
-    run_loop(_rest(options, name, is_paused=True))
+    run_loop(_set_paused(options, name, is_paused=True))
     display.say(f"{name}: paused")
 
 
@@ -72,7 +72,7 @@ def pause(name: Name, options: dict[str, Any]) -> None:
 @examples("shoal schedule resume shop")
 def resume(name: Name, options: dict[str, Any]) -> None:
     """Resume a schedule, from its next due time on."""
-    run_loop(_rest(options, name, is_paused=False))
+    run_loop(_set_paused(options, name, is_paused=False))
     display.say(f"{name}: resumed")
 
 
@@ -127,7 +127,7 @@ async def _ask_for_run(options: dict[str, Any], name: str) -> str:
     return f"{crawl}: begins"
 
 
-async def _rest(options: dict[str, Any], name: str, *, is_paused: bool) -> None:
+async def _set_paused(options: dict[str, Any], name: str, *, is_paused: bool) -> None:
     schedule = named(load_schedules(), name)
     async with _frontier_of(options) as frontier:
         await set_paused(frontier.notes, schedule, is_paused=is_paused)

@@ -106,7 +106,7 @@ def worker(
     too. Schedules that are not in it are left to other workers.
     """
     if alive:
-        _tell_whether_alive(alive_file)
+        _show_whether_alive(alive_file)
         return
     if not targets:
         _refuse_what_needs_a_target(options, until_finished=until_finished)
@@ -130,7 +130,7 @@ def stop_files(file: Path | None) -> list[StopFile]:
     return [StopFile(file)] if file is not None else []
 
 
-def _tell_whether_alive(file: Path | None) -> None:
+def _show_whether_alive(file: Path | None) -> None:
     if file is None:
         raise ConfigError("--alive needs the --alive-file of the worker, or SHOAL_ALIVE_FILE")
     ago_s = silent_s(file)
