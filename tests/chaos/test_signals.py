@@ -66,7 +66,7 @@ def test_sigterm_finishes_or_hands_back_what_is_in_hand(folder: Folder, site: Ha
     assert ended.code == 1, ended
     assert STOPPING in ended.err
     assert not has_crashed(ended.err), ended.err
-    assert "to go on: run this command" in ended.out
+    assert "to continue: run this command" in ended.out
     stats = folder.stats("links")
     assert (stats.state, stats.leased, stats.lost) == ("running", 0, 0)
     assert stats.waiting > 0

@@ -97,7 +97,7 @@ def test_what_makes_no_sense_is_one_line(sqlite: Folder) -> None:
         (("shop", "--deadline", "2020-01-01"), "deadline '2020-01-01': lies in the past"),
         (("shop", "--what-if", "speed=9"), "what-if 'speed=9': write one of workers=8"),
         (("shop", *("--what-if", "workers=2") * 21), "--what-if: at most 20"),
-        (("shop", "--plot", "plan.gif"), "the name has to end in .svg"),
+        (("shop", "--plot", "plan.gif"), "the name must end in .svg"),
     ):
         ended = sqlite.shoal("advise", *options)
         assert ended.code == 2, ended

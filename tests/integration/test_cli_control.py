@@ -17,7 +17,7 @@ from support.small_site import put_spider, small_site
 from support.until import until_now
 
 PAGES = 120
-NOBODY_YET = "waiting for links: nobody has begun it at sqlite:///shoal.db"
+NOBODY_YET = "waiting for links: nobody has started it at sqlite:///shoal.db"
 LEFT = r"left links after [^:]+: [\d,]+ pages?, \d+ items?, 0 dead"
 
 

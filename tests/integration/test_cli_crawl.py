@@ -130,7 +130,7 @@ def test_max_pages_is_exact_and_a_higher_one_goes_on(
     command = ("crawl", "links.py", "--workers", workers)
     first = folder.shoal(*command, "--max-pages", "7")
     assert first.code == 0
-    assert "a higher --max-pages goes on" in first.out
+    assert "to continue, raise --max-pages" in first.out
     assert len(pages.paths) == len(folder.export("links")) == 7
     assert folder.shoal(*command, "--max-pages", "7").code == 0
     assert len(pages.paths) == 7
@@ -199,7 +199,7 @@ def test_a_spider_that_starts_nowhere_says_so(folder: Folder) -> None:
         "fed.py", "from shoal import Spider\nclass Fed(Spider):\n  def parse(self, p): ..."
     )
     ended = folder.shoal("crawl", "fed.py")
-    assert (ended.code, "no URL to begin with: shoal seed fed URL" in ended.out) == (0, True)
+    assert (ended.code, "no URL to start with: shoal seed fed URL" in ended.out) == (0, True)
 
 
 @pytest.mark.usefixtures("small")

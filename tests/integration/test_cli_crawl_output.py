@@ -39,7 +39,7 @@ def test_the_items_are_in_the_file_when_the_crawl_is_over(folder: Folder) -> Non
         (
             "items.csv",
             ("--results", "redis-stream://127.0.0.1:1"),
-            "-o needs results that can be read: a stream leads to another store",
+            "-o cannot read items from a stream: it leads to another store",
         ),
     ],
 )

@@ -135,7 +135,7 @@ def test_results_may_be_at_two_addresses(folder: Stored, server: PostgresServer)
         (["mon", "wed"], "no crawl named 'wed' here"),
         (["wed", "mon"], "no crawl named 'wed' here"),
         (["tue"], "compare 'tue' with what? it follows on no other crawl"),
-        (["mon", "tue", "--since", "1d"], "--since compares one crawl with itself: name one"),
+        (["mon", "tue", "--since", "1d"], "--since compares a crawl with itself: name only one"),
         (["mon", "tue", "--only", "old"], "--only old: no such change (new, changed, gone)"),
         (["mon", "tue", "-o", "x.parquet"], "changes are not written as parquet"),
         (["mon", "tue", "-o", "x.txt"], "no format has this suffix"),

@@ -134,7 +134,7 @@ class TestWrongUse:
 
     def test_into_a_stream(self, folder: Folder, server: RedisServer) -> None:
         ended = folder.shoal("drain", "--to", stream_url(server))
-        assert_one_line(ended, "a stream is no store")
+        assert_one_line(ended, "a stream is not a store")
 
     def test_into_nothing(self, folder: Folder) -> None:
         assert_one_line(folder.shoal("drain"), "--to")

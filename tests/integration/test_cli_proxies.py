@@ -163,7 +163,7 @@ def test_pools_of_the_project(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        ([], "no pools: name a list, or write a table [proxies.NAME] into shoal.toml"),
+        ([], "no pools: name a list, or write a [proxies.NAME] table in shoal.toml"),
         (["none.txt"], "neither a pool nor a file: none.txt (pools: none)"),
         (["empty.txt"], "--proxies: no proxies are in its list"),
         (["far.txt"], "--echo is missing: the address of a server that tells where"),

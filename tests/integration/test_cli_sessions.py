@@ -239,7 +239,7 @@ def test_what_cannot_be_tried_is_no_failure_of_the_account(crawled: Scene, site:
     ended = crawled.sessions("check", "shop")
     assert (ended.code, ended.err) == (
         2,
-        "shoal: no accounts are known here: write a table [sessions.NAME] for them\n",
+        "shoal: no accounts are known here: write a [sessions.NAME] table for them\n",
     )
     assert crawled.states() == {"shop#alice": "logged in"}
 
@@ -268,8 +268,8 @@ def test_mistakes_are_told_in_one_line(crawled: Scene) -> None:
         ("show shop shop", "not an account: shop (write shop#NAME)"),
         ("check shop zoe", "no such account: zoe (sessions: shop)"),
         ("check nosuch", "no crawl named 'nosuch' here"),
-        ("logout shop", "name accounts (shop#alice), or --all of them"),
-        ("logout shop shop#alice --all", "name accounts (shop#alice), or --all of them"),
+        ("logout shop", "name accounts (shop#alice), or use --all"),
+        ("logout shop shop#alice --all", "name accounts (shop#alice), or use --all"),
     ):
         ended = crawled.sessions(*args.split())
         assert (ended.code, ended.err.partition(" (see")[0].strip()) == (2, f"shoal: {says}")

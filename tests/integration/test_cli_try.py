@@ -190,7 +190,7 @@ def test_the_cache_asks_the_site_once(folder: Folder, site: Site) -> None:
     assert first["items"] == second["items"]
     kept = folder.path / "cache" / "shoal" / "pages"
     assert (first["from"], str(kept) in second["from"]) == (f"the site, kept in {kept}", True)
-    assert second["from"].startswith("the cache of ")
+    assert second["from"].startswith("the cache in ")
 
 
 def test_a_page_from_the_archive(folder: Folder, site: Site) -> None:

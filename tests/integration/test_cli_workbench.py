@@ -58,7 +58,7 @@ def test_a_first_spider_runs_and_passes_every_check(folder: Folder, site: Site) 
     assert made.code == 0, made
     assert "shoal try my-shop.py" in made.out
     again = folder.shoal("new", "my-shop.py")
-    assert (again.code, "there already" in again.err) == (2, True)
+    assert (again.code, "already exists" in again.err) == (2, True)
 
     checked = folder.shoal("check", "my-shop.py")
     assert (checked.code, checked.out) == (0, "1 spider: nothing is wrong\n")
@@ -102,7 +102,7 @@ def test_check_says_each_mistake_with_its_line(folder: Folder) -> None:
     assert ended.out.splitlines() == [
         "broken.py:3: invalid syntax",
         "shoal.toml:1: no setting 'rats'; did you mean rate?",
-        "shop.py:6: concurency is no setting; did you mean concurrency?",
+        "shop.py:6: concurency is not a setting; did you mean concurrency?",
         "shop.py:7: Shop: rate: not a rate: 'fast' (write 2/s, 30/m, 100/h, auto or none)",
         "shop.py:10: Shop has no handler 'prodct'; did you mean product?",
         "shop.py:13: page.follow() has no callback=: write handler=",
@@ -184,7 +184,7 @@ def test_a_mistake_is_warned_of_when_a_crawl_starts(folder: Folder, site: Site) 
     folder.write("s.py", text + "    def parse(self, page): ...\n")
     ended = folder.shoal("crawl", "s.py", "--rate", "none")
     assert ended.code == 0
-    assert ended.err.count("S.max_page is no setting; did you mean max_pages?") == 1, ended.err
+    assert ended.err.count("S.max_page is not a setting; did you mean max_pages?") == 1, ended.err
     assert ended.err.count("S.item must take (self, item, page) to be called as a hook") == 1
 
 

@@ -1,5 +1,6 @@
-"""The command line: one module for each command, loaded when it is asked for. Parse to values, call
-one function. Imports everything; nothing imports it.
+"""The command line: one module per command, loaded when needed.
+
+A command parses its arguments and calls one function. Imports everything; nothing imports it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; every error we know of is one line."""
+    """Run the command line. Every known error is printed as one line."""
     try:
         code = app(prog_name=app.info.name, standalone_mode=False)
     except typer.TyperException as error:
@@ -43,10 +44,10 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
     except BrokenPipeError:
-        # Who reads our output has seen enough.
+        # The reader of our output has closed it.
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - for the interpreter's last flush
         sys.exit(1)
-    except Exception:  # A fault. Python would print it as it is, and it may quote a page.
+    except Exception:  # A fault. It may quote a page, so Python must not print it unfiltered.
         sys.stderr.write(plaintext.lines(traceback.format_exc()))
         sys.exit(1)
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""What a spider is told on the command line: `-a category=books`."""
+"""The arguments of a spider on the command line: `-a category=books`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shoal.config import Settings
 from shoal.errors import ConfigError
 from shoal.fleet import target
 from shoal.fleet.target import is_scrapy
-from shoal.spider.crawl_names import told
+from shoal.spider.crawl_names import settings_with
 from shoal.spider.own_settings import settings_of
 from shoal.spider.spider import Spider
 
@@ -22,14 +22,14 @@ ArgumentOptions = Annotated[
         "-a",
         "--arg",
         metavar="NAME=VALUE",
-        help="What the spider is told; for each of its arguments, one.",
+        help="An argument of the spider. May be repeated.",
         show_default=False,
     ),
 ]
 
 
 def given(options: list[str] | None) -> dict[str, Any]:
-    """The arguments by name. One that is given several times has a list of values."""
+    """The arguments by name. An argument that is given several times has a list of values."""
     found: dict[str, Any] = {}
     for text in options or []:
         name, equals, value = text.partition("=")
@@ -44,7 +44,7 @@ def given(options: list[str] | None) -> dict[str, Any]:
     return found
 
 
-class Told(NamedTuple):
+class LoadedSpider(NamedTuple):
     """A spider, the target that loads it, and the settings of a process that runs it."""
 
     targets: list[str]
@@ -52,30 +52,36 @@ class Told(NamedTuple):
     settings: Settings
 
 
-def told_spider(targets: list[str], args: list[str] | None, options: Mapping[str, Any]) -> Told:
-    """The spider that a target names, told these arguments. Raises ConfigError."""
+def load_spider(
+    targets: list[str], args: list[str] | None, options: Mapping[str, Any]
+) -> LoadedSpider:
+    """The spider of a target, with these arguments in its settings. Raises ConfigError."""
     found = _loaded(targets, args, options)
     if is_scrapy(targets):
         return found
-    return found._replace(settings=told(found.spider, found.settings, given(args)))
+    return found._replace(settings=settings_with(found.spider, found.settings, given(args)))
 
 
-def told_worker(targets: list[str], args: list[str] | None, options: Mapping[str, Any]) -> Told:
-    """The same of a worker, whom the crawl tells the rest: without arguments, it only has to know
-    the name of the crawl. Raises ConfigError."""
+def load_for_worker(
+    targets: list[str], args: list[str] | None, options: Mapping[str, Any]
+) -> LoadedSpider:
+    """The same for a worker, which gets the arguments from the crawl. Raises ConfigError.
+
+    Without arguments, it only has to know the name of the crawl.
+    """
     if args:
-        return told_spider(targets, args, options)
+        return load_spider(targets, args, options)
     found = _loaded(targets, args, options)
     name = found.spider.name
     if "{" in name and found.settings.name is None and not is_scrapy(targets):
         raise ConfigError(
-            f"which crawl is it? Its name is {name}: say --name, or -a as it was begun"
+            f"which crawl is it? Its name is {name}: give --name, or the -a that started it"
         )
     return found
 
 
-def _loaded(targets: list[str], args: list[str] | None, options: Mapping[str, Any]) -> Told:
+def _loaded(targets: list[str], args: list[str] | None, options: Mapping[str, Any]) -> LoadedSpider:
     if is_scrapy(targets):
         targets = [*targets, *(args or [])]
     spider = target.load(targets)
-    return Told(targets, spider, settings_from(options, settings_of(spider)))
+    return LoadedSpider(targets, spider, settings_from(options, settings_of(spider)))

@@ -1,4 +1,4 @@
-"""How far work on items or pages has come, for commands that read or write many."""
+"""Progress bars for commands that read or write many items or pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shoal.export import Progress as Watch
 
 @contextmanager
 def bars(noun: str, total: int | None = None) -> Iterator[Watch]:
-    """A bar for each stage of the work, on a terminal. Without a total it only counts."""
+    """Show a bar for each stage of the work on a terminal. Without a total, it only counts."""
     console = display.console(stderr=True)
     columns = (TextColumn(f"{noun} {{task.description}}", markup=False), BarColumn(), _Count())
     quiet = not console.is_terminal
@@ -32,7 +32,7 @@ def bars(noun: str, total: int | None = None) -> Iterator[Watch]:
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Shows on a terminal that something takes some seconds."""
+    """Show on a terminal that something takes some seconds."""
     terminal = display.console(stderr=True)
     if not terminal.is_terminal:
         yield

@@ -1,4 +1,4 @@
-"""What differs between two crawls, for people: the first changes, and a line of counts."""
+"""The differences between two crawls, for people: the first changes and a line of counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMNS = ("", "kind", "key", "field", "before", "after")
 
 
 async def show_changes(changes: AsyncIterator[Changed], limit: int) -> None:
-    """Print a table of the first changes, and say how many more there are."""
+    """Print a table of the first changes, and how many more there are."""
     shown: list[Changed] = []
     count = 0
     async for changed in changes:
@@ -38,7 +38,7 @@ def summary(done: Compared) -> str:
 
 
 def _rows(changed: Changed) -> Iterator[tuple[str, ...]]:
-    """A row for each field that differs; one for an item that is new or gone."""
+    """A row for each field that differs; one row for an item that is new or gone."""
     first = (str(changed.change), changed.item.kind, shortened(changed.item.key))
     if changed.change is not Change.CHANGED:
         whole = shortened(msgspec.json.encode(changed.before or changed.after).decode())

@@ -1,4 +1,4 @@
-"""crawl -o: the items of a crawl as a file, when it is over."""
+"""crawl -o: writes the items of a crawl to a file when it is over."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from shoal.runtime.eventloop import run
 
 
 def check_output(output: Path, settings: Settings) -> None:
-    """Raise ConfigError if the file could not be written: said before hours of crawling, not
-    after. Nothing is made yet."""
+    """Raise ConfigError if the file could not be written: before hours of crawling, not after.
+    It does not create the file."""
     require(format_of(output))
     if settings.results.partition(":")[0] in STREAM_SCHEMES:
-        raise ConfigError("-o needs results that can be read: a stream leads to another store")
+        raise ConfigError("-o cannot read items from a stream: it leads to another store")
     if output.exists() and not output.is_file():
         raise ConfigError(f"{output}: not a regular file")
     folder = Path(os.path.realpath(output)).parent
     if not folder.is_dir():
         raise ConfigError(f"{output}: there is no folder {folder}")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise ConfigError(f"{output}: nothing can be written to {folder}")
+        raise ConfigError(f"{output}: the folder {folder} is not writable")
 
 
 def write_items(output: Path, settings: Settings, summary: Summary) -> None:
-    """Write what the crawl has found, and say how much that is. One that stopped before its end
-    gives what there is: the same command goes on, and writes the file again."""
+    """Write the items of a crawl, and print how many there are. If the crawl stopped early, these
+    are the items so far: the same command continues it and writes the file again."""
     count = run(_write(output, settings, summary))
     so_far = "" if summary.finished else f" so far: {summary.stats.crawl} is not finished"
     display.say(f"{counted(count, 'item')} in {output}{so_far}", err=True)

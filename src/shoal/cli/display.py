@@ -1,7 +1,7 @@
-"""What people see: lines, tables, the progress line.
+"""Output for people: lines, tables, the progress line.
 
-All that is shown goes through `say`, `say_lines`, `text`, `table` or `print_json`: pages choose
-what their URLs say, and nothing of that is taken for markup or reaches the terminal as an order.
+All output goes through `say`, `say_lines`, `text`, `table` or `print_json`. URLs come from pages:
+they must not act as markup, nor reach the terminal as control sequences.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ log = logging.getLogger("shoal")
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A terminal, or what stands in its place. Brackets are brackets to it."""
+    """A terminal, or what replaces it. Brackets are not markup there."""
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
 def is_live(terminal: Console) -> bool:
-    """Whether it is a terminal, and one that can erase what it shows."""
+    """Whether it is a terminal that can erase what it shows."""
     return terminal.is_terminal and not terminal.is_dumb_terminal
 
 
 def out() -> Console:
-    """The console for answers. A table that is too wide for a terminal is wrapped: ugly, but names
-    and numbers that are cut off are useless."""
+    """The console for answers. A table that is too wide for a terminal is wrapped: that is ugly,
+    but truncated names and numbers are useless."""
     wide = console()
     wide.soft_wrap = True
     wide.width = max(wide.width, TABLE_WIDTH)
@@ -64,25 +64,25 @@ def out() -> Console:
 
 
 def say(line: str, *, err: bool = False) -> None:
-    """Print one line: whatever is in it, it stays one."""
+    """Print one line. Whatever the text contains, it stays one line."""
     stream = sys.stderr if err else sys.stdout
     stream.write(plaintext.one_line(line) + "\n")
     stream.flush()
 
 
 def say_lines(text: str, *, err: bool = False) -> None:
-    """Print text of several lines: help, a traceback."""
+    """Print a text of several lines: help, a traceback."""
     (sys.stderr if err else sys.stdout).write(plaintext.lines(text) + "\n")
 
 
 def print_json(value: Any) -> None:
-    """An answer for scripts."""
+    """Print an answer for scripts."""
     json = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     sys.stdout.write(plaintext.in_json(json) + "\n")
 
 
 def print_json_line(value: Any) -> None:
-    """One of many answers for scripts, as soon as there is one."""
+    """Print one of many answers for scripts, at once."""
     sys.stdout.write(plaintext.in_json(msgspec.json.encode(value).decode()) + "\n")
     sys.stdout.flush()
 
@@ -101,8 +101,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 
 
 def print_folded(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print the same, as wide as the terminal is: with all of each value, in several lines if need
-    be."""
+    """Print a table as wide as the terminal, with long values folded instead of cut off."""
     made = table(columns, rows)
     for column in made.columns:
         column.overflow = "fold"
@@ -112,7 +111,7 @@ def print_folded(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 @contextmanager
 def progress(*, quiet: bool) -> Iterator[Watch]:
-    """Shows how far a crawl is: a live line on a terminal, a log line now and then elsewhere."""
+    """Show how far a crawl is: a live line on a terminal, a log line now and then elsewhere."""
     if quiet:
         yield lambda look: None
     elif is_live(terminal := console(stderr=True)):
@@ -133,7 +132,7 @@ def _logging() -> Watch:
 
 
 def log_timer() -> NowAndThen:
-    """When a log line stands in for a live line."""
+    """A timer for the log lines that replace a live line."""
     return NowAndThen(LOG_EVERY_S, at_once=False)
 
 
@@ -142,7 +141,7 @@ def _progress(look: Glance) -> str:
 
 
 def progress_line(stats: Stats, why: str = "") -> str:
-    """One line: pages, speed, what is left, and why it is not faster."""
+    """The progress of a crawl in one line: pages, speed, tasks left, and why it is not faster."""
     left_s = remaining_s(stats)
     parts = [
         stats.crawl if stats.state is CrawlState.RUNNING else f"{stats.crawl} ({stats.state})",
@@ -159,8 +158,8 @@ def progress_line(stats: Stats, why: str = "") -> str:
 
 
 def facts(title: str, rows: Sequence[Row]) -> Table:
-    """A table of names and values. A value may have several lines, and is folded to fit a terminal:
-    what is wrapped by that has its frame in pieces."""
+    """A table of names and values. Values may have several lines, and are folded to fit the
+    terminal: if the terminal wrapped them itself, the frame would be broken."""
     table = Table(title=text(title), title_justify="left", title_style="bold", show_header=False)
     table.add_column(style="dim")
     table.add_column(overflow="fold", max_width=_room_beside([name for name, _ in rows]))
@@ -171,7 +170,7 @@ def facts(title: str, rows: Sequence[Row]) -> Table:
 
 
 def _room_beside(names: Sequence[str]) -> int | None:
-    """How wide values may be on this terminal. None: it is none, and they are as wide as others."""
+    """How wide values may be on this terminal. None: any width, as it is not a terminal."""
     terminal = console()
     if not terminal.is_terminal:
         return None
@@ -221,17 +220,17 @@ def _items(summary: Summary) -> str:
 
 
 def stacked(parts: Iterable[RenderableType]) -> Group:
-    """Things to show, one below the other."""
+    """Shows several things, one below the other."""
     return Group(*parts)
 
 
 def title(line: str) -> Group:
-    """The title of what follows, with a line between it and what was before."""
+    """A title, with an empty line above it."""
     return Group(text(""), text(line, "bold"))
 
 
 def crawls_table(crawls: list[Stats], now: float) -> Table:
-    """Every crawl here, a line each, those that are over too."""
+    """A table of all crawls, one line each, including those that are over."""
     made = table(CRAWL_COLUMNS, [crawl_row(stats, now) for stats in crawls])
     made.columns[0].no_wrap = True
     return made

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 AS_IT_IS = "\b"
-"""Before a paragraph of help: its lines are not wrapped."""
+"""Stands before a paragraph of help whose lines must not be wrapped."""
 
 
 def examples(*commands: str) -> Callable[[Command], Command]:

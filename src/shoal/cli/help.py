@@ -1,4 +1,4 @@
-"""How a command's help looks: a usage line and options as manuals write them, in groups."""
+"""The layout of a command's help: a usage line and grouped options, as in manuals."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typer.core import TyperCommand
 
 OPTIONS = "Options"
 SUMMARY_CHARS = 50
-"""Of the first sentence of a command's help: so much is shown of it in the list of commands."""
+"""The list of commands shows this much of the first sentence of a command's help."""
 CHOICES_IN_LINE = 6
-"""More choices than that are told with what the option means."""
+"""If there are more choices than this, they are listed in the description of the option."""
 
 
 class HelpfulCommand(TyperCommand):
-    """A command with such a help. What an option takes is named by what it is, not by its type."""
+    """A command with this layout. Values are named by their meaning, not by their type."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The usage line: [OPTIONS], then the arguments."""
         return ["[OPTIONS]", *(_usage(p) for p in self.params if _is_argument(p))]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """The arguments, then the options: those of no group first."""
+        """Write the arguments, then the options: those without a group first."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], OPTIONS: []}
         params: list[Any] = self.get_params(ctx)
         for param in params:
@@ -51,7 +51,7 @@ def _usage(argument: Any) -> str:
 
 
 def _spelling(param: Any) -> str:
-    """How it is written: `-o, --output FILE`, `--robots / --no-robots`."""
+    """The spellings of a parameter: `-o, --output FILE`, `--robots / --no-robots`."""
     if _is_argument(param):
         return _name(param).strip("[]")
     spellings = sorted(param.opts, key=len)
@@ -62,7 +62,7 @@ def _spelling(param: Any) -> str:
 
 
 def _name(param: Any) -> str:
-    """What stands for its value."""
+    """The word that stands for the value of a parameter."""
     if param.metavar:
         return str(param.metavar)
     kind = param.type_descriptor
@@ -80,12 +80,12 @@ def _words(values: Iterable[Any]) -> list[str]:
 
 
 def _about(param: Any) -> str:
-    """What it means, which values there are, and what holds without it."""
+    """The meaning of a parameter, its choices and its default."""
     text, default = str(param.help or ""), param.default
     kind = param.type_descriptor
     if not param.metavar and kind.is_choice and len(kind.choices) > CHOICES_IN_LINE:
         text = f"{text.rstrip('.')}: {', '.join(_words(kind.choices))}."
-    is_told = param.show_default and not param.required and not isinstance(default, bool)
-    if not is_told or default in (None, "", [], ()):
+    is_shown = param.show_default and not param.required and not isinstance(default, bool)
+    if not is_shown or default in (None, "", [], ()):
         return text
     return f"{text} [default: {_words([default])[0]}]"

@@ -1,4 +1,4 @@
-"""A line that is drawn again and again at the bottom of a terminal, below what else is written."""
+"""A line that is redrawn at the bottom of a terminal, below all other output."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from shoal.runtime.logs import ERASE_BELOW
 
 @contextmanager
 def live_line(terminal: Console) -> Iterator[Callable[[Text], None]]:
-    """Gives what draws the line, and erases it in the end.
+    """Give a function that draws the line, and erase the line at the end.
 
-    Between drawings, the cursor stays where the line begins: a log line erases it and takes its
-    place, and the next drawing is below (`runtime.logs.over_progress`). A line that is too long
-    for the terminal has several rows.
+    Between drawings, the cursor stays at the start of the line. A log line erases it and takes its
+    place; the next drawing is below (`runtime.logs.over_progress`). A line that is too long for the
+    terminal has several rows.
     """
 
     def draw(line: Text) -> None:

@@ -1,5 +1,5 @@
-"""Which commands there are, and where. A command's module is loaded when somebody asks for it: to
-load all of them takes longer than most commands do."""
+"""The commands and their modules. A module is loaded when its command is used: loading all of them
+takes longer than most commands do."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ COMMANDS = {
     "scrapy": "scrapy:app",
     "demo": "demo:demo",
 }
-"""In the order in which help shows them. Below `shoal.cli.commands`: a module, and in it a command
-or a group of commands."""
+"""The commands in the order in which help shows them, each with its module in `shoal.cli.commands`
+and the command or group of commands in it."""
 
 
 class Commands(TyperGroup):
@@ -59,7 +59,7 @@ class Commands(TyperGroup):
 
 
 class _OnDemand(Mapping[str, Any]):
-    """Commands by their names, as typer wants them."""
+    """The commands by name, as typer expects them."""
 
     def __getitem__(self, name: str) -> Any:
         place, _, what = COMMANDS[name].partition(":")

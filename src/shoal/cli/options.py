@@ -1,4 +1,4 @@
-"""The settings as command-line options, made from the one place where settings are defined."""
+"""The settings as command-line options, made from the definitions of the settings."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ FLEET = panels.ALL
 
 
 def with_settings(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command an option for each of these settings; it gets them as `options`. Who may say
-    where the frontier is may say where its state is."""
+    """Give a command an option for each of these settings; it gets them as `options`. A command
+    with `--frontier` also gets `--state`."""
     if "frontier" in names and "state" not in names:
         names = (*names, "state")
 
     def panel_of(name: str) -> str:
-        """Only who takes nearly all settings has so many that they need groups."""
+        """The group of an option in help. Commands with only a few settings need no groups."""
         are_many = len(names) > len(FLEET) // 2
         return panels.PANEL_OF.get(name, panels.MORE) if are_many else OPTIONS
 
@@ -57,15 +57,14 @@ def settings_from(options: Mapping[str, Any], spider: Mapping[str, Any] | None =
 
 
 def existing_stores(options: Mapping[str, Any]) -> Settings:
-    """The settings of a command that only looks: it must not make the stores it looks into."""
+    """The settings of a command that only reads stores: it must not create them."""
     settings = settings_from(options)
     refuse_missing_stores(settings, options)
     return settings
 
 
 def refuse_missing_stores(settings: Settings, options: Container[str]) -> None:
-    """Raises ConfigError if a store that a command has an option for is a file that is not
-    there."""
+    """Raise ConfigError if a store is a missing file and the command has an option for it."""
     for name in STORES:
         if name not in options:
             continue
@@ -75,12 +74,12 @@ def refuse_missing_stores(settings: Settings, options: Container[str]) -> None:
 
 
 def lacks_file(address: str) -> bool:
-    """Whether a store is a file that is not there."""
+    """Whether a store is a file that does not exist."""
     return address.startswith("sqlite:") and not path_of(address).exists()
 
 
 def show_help(context: typer.Context) -> None:
-    """What a group of commands does when none is named."""
+    """Show the help of a group of commands if no command is named."""
     if context.invoked_subcommand is None:
         display.say_lines(context.get_help())
 
@@ -97,7 +96,7 @@ def _parameter(setting: Field, panel: str) -> inspect.Parameter:
         show_default=False,
         rich_help_panel=panel,
     )
-    # What is no switch is text here: all sources of settings have it read in one place.
+    # All values but switches are text here: settings from all sources are parsed in one place.
     return inspect.Parameter(
         setting.name,
         inspect.Parameter.KEYWORD_ONLY,
@@ -107,7 +106,7 @@ def _parameter(setting: Field, panel: str) -> inspect.Parameter:
 
 
 def _value(setting: Field) -> str:
-    """What stands for the value in help."""
+    """The word that stands for the value in help."""
     if setting.stands_for or setting.choices:
         return setting.stands_for or "|".join(setting.choices)
     if setting.type in (int, float):

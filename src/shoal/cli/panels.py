@@ -1,5 +1,5 @@
-"""In which order help shows the settings to commands that take all of them: first what is used
-most, then the rest by what it is about."""
+"""The groups of settings in the help of commands that take all of them: first the settings that are
+used most, then the others by topic."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PANELS = {
     ),
 }
 MORE = "More"
-"""Settings that are in no other panel."""
+"""The panel of settings that are in no other panel."""
 
 PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
 ALL = (*PANEL_OF, *(name for name in SETTINGS if name not in PANEL_OF))

@@ -1,4 +1,4 @@
-"""A Python prompt with a page at hand."""
+"""A Python prompt with a page."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Fetch = Callable[[str], Page]
 MAX_HISTORY = 1_000
 HELP = """\
   page        the page: page.css("h1::text").get(), page.follow_all("a"), page.json()
-  fetch(url)  get another page, which is `page` then
+  fetch(url)  get another page, which becomes `page`
   view()      open the page in a browser
   spider      the spider: list(spider.product(page))
-Ctrl-D ends this."""
+Ctrl-D exits."""
 
 
 class Prompt:
-    """What is at hand there, and how it is run."""
+    """The names that the prompt offers, and ways to run code with them."""
 
     def __init__(self, page: Page | None, spider: Spider, fetch: Fetch) -> None:
         self._fetch = fetch
@@ -46,12 +46,12 @@ class Prompt:
         }
 
     def fetch(self, url: str) -> Page:
-        """Get a page, which is `page` from now on."""
+        """Get a page, which becomes `page`."""
         page = self.names["page"] = self._fetch(url)
         return page
 
     def view(self) -> str:
-        """Open the page in a browser. Returns the file that it is in."""
+        """Open the page in a browser. Returns the path of its file."""
         page: Page | None = self.names["page"]
         if page is None:
             raise ShoalError("there is no page: fetch(url) gets one")
@@ -64,21 +64,20 @@ class Prompt:
         return str(path)
 
     def run(self, source: str) -> int:
-        """Run code as if it were typed: the value of an expression is printed. Returns an exit
-        code."""
+        """Run code as if it were typed; print the value of an expression. Returns an exit code."""
         console = _Console(self.names)
         compiled = _as_expression(source)
         if compiled is None:
             return console.run_whole(source)
         try:
-            value = eval(compiled, self.names)  # noqa: S307 - it is what the user has typed
+            value = eval(compiled, self.names)  # noqa: S307 - the user typed it
         except BaseException as error:
             return _ended_by(error, console)
         _display(value)
         return 0
 
     def interact(self) -> None:
-        """Ask, run, print, until Ctrl-D. Without a terminal, what comes is run line by line."""
+        """Read, run and print until Ctrl-D. Without a terminal, run stdin line by line."""
         console = _Console(self.names)
         if not sys.stdin.isatty():
             console.interact(banner="", exitmsg="")
@@ -88,7 +87,7 @@ class Prompt:
 
 
 class _Console(code.InteractiveConsole):
-    """Python's own, which lets nothing of a page reach the terminal as an order."""
+    """Python's own console, but text of pages cannot send control sequences to the terminal."""
 
     def __init__(self, names: dict[str, Any]) -> None:
         super().__init__(names)
@@ -100,28 +99,28 @@ class _Console(code.InteractiveConsole):
         self.failed = False
         try:
             compiled = compile(source, "<code>", "exec")
-        except SyntaxError as error:  # Without our own line, which compiles it.
+        except SyntaxError as error:  # Without the frame of our own code, which compiles it.
             self.write("".join(traceback.format_exception_only(error)))
             return 1
         self.runcode(compiled)
         return int(self.failed)
 
     def write(self, data: str) -> None:
-        """Tracebacks quote pages. An error of ours is one line."""
+        """Print an error. Tracebacks may quote pages, so control characters are removed."""
         self.failed = True
         display.say_lines(data.removesuffix("\n"), err=True)
 
     def raw_input(self, prompt: str = "") -> str:
-        """Prompts are for people."""
+        """Read a line; show the prompt on a terminal only."""
         return super().raw_input(prompt if sys.stdin.isatty() else "")
 
     def showtraceback(self) -> None:
-        """One line for what we know of."""
+        """Show an error of ours as one line, any other with its traceback."""
         error = sys.exception()
         if isinstance(error, ShoalError):
             self.write(f"{type(error).__name__}: {error}\n")
         elif error is not None:
-            # The first frame is the one that runs the code.
+            # The first frame is our own, which runs the code.
             users = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
             self.write(users_lines("".join(traceback.format_exception(users))) + "\n")
 
@@ -152,7 +151,7 @@ def _has_display() -> bool:
 
 
 class _kept_history:  # noqa: N801 - used as a function
-    """Completion, and the lines of earlier prompts, where Python has readline."""
+    """Completion and a history of lines, if Python has readline."""
 
     def __init__(self, names: dict[str, Any]) -> None:
         self._names = names

@@ -1,4 +1,4 @@
-"""Commands that run until they are told to stop."""
+"""Runs commands that go on until they are told to stop."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def run_service(
     *,
     publishes: bool = False,
 ) -> None:
-    """Run what is made for the frontier of these options, until SIGTERM or Ctrl-C. If it publishes,
-    that is tried before."""
+    """Run a service on the frontier of these options until SIGTERM or Ctrl-C. If it publishes,
+    check that first."""
     settings = settings_from(options)
     logs.configure(json_lines=settings.json_logs)
     run(_serve(settings, make, alive_file, publishes=publishes))
@@ -41,7 +41,7 @@ async def _serve(
     publishes: bool,
 ) -> None:
     async with frontier_at(settings.frontier, settings.state) as frontier:
-        await _must_be_there(frontier)
+        await _check_reachable(frontier)
         await check_frontier(frontier)
         if publishes:
             await check_publishing(settings)
@@ -50,8 +50,8 @@ async def _serve(
             await service.run()
 
 
-async def _must_be_there(frontier: HasNotes) -> None:
-    """Look whether it answers, before work begins for good. Raises ConfigError."""
+async def _check_reachable(frontier: HasNotes) -> None:
+    """Raise ConfigError if the frontier does not answer, before any work begins."""
     try:
         await frontier.notes.leader()
     except StorageBusy as error:

@@ -1,4 +1,4 @@
-"""`shoal crawl` of several spiders: which they are, and a table of how they ended."""
+"""`shoal crawl` with several spiders: finds them, runs them, and shows how they ended."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from shoal.insight.json import Json, summary_json
 from shoal.runtime import logs
 from shoal.runtime.eventloop import run
 from shoal.spider.arguments import arguments_of, no_argument
-from shoal.spider.crawl_names import told
+from shoal.spider.crawl_names import settings_with
 from shoal.spider.own_settings import settings_of
 
 COLUMNS = ("crawl", "state", "done", "dead", "left", "items", "time", "")
 
 
 def are_several(targets: Sequence[str]) -> bool:
-    """Whether these targets are spiders, more than one."""
+    """Whether these targets are several spiders."""
     is_other = any("://" in each for each in targets) or target.is_scrapy(targets)
     return len(targets) > 1 and not is_other
 
@@ -43,7 +43,7 @@ def crawl_several(
     json: bool,
     output: Path | None,
 ) -> int:
-    """Run them, and print how each of them ended. Returns the exit code: that of the worst."""
+    """Run several spiders and print how each of them ended. Returns the worst exit code."""
     if output is not None or options.get("name") is not None:
         raise ConfigError("--output and --name are for one spider, not for several")
     found = _all_in(targets) if is_all else _each_of(targets)
@@ -62,7 +62,7 @@ def crawl_several(
 
 
 def _all_in(places: Sequence[str]) -> FoundSpiders:
-    """All spiders of some places. Raises ConfigError if there are none."""
+    """All spiders of these places. Raises ConfigError if there are none."""
     found = FoundSpiders()
     for part in map(spiders_in, places):
         found.spiders += part.spiders
@@ -80,14 +80,14 @@ def _each_of(targets: Sequence[str]) -> FoundSpiders:
 def _planned(
     found: Sequence[FoundSpider], args: Mapping[str, Any], options: Mapping[str, Any]
 ) -> list[PlannedCrawl]:
-    """Each with its settings, and those of the arguments that it takes. Raises ConfigError."""
+    """The crawls of spiders, each with its settings and its arguments. Raises ConfigError."""
     known = {name for each in found for name in arguments_of(each.spider)}
     for name in args.keys() - known:
         raise ConfigError(f"these spiders have {no_argument(name, known)}")
     planned: dict[str, PlannedCrawl] = {}
     for each in found:
         own = {name: args[name] for name in arguments_of(each.spider) if name in args}
-        settings = told(each.spider, settings_from(options, settings_of(each.spider)), own)
+        settings = settings_with(each.spider, settings_from(options, settings_of(each.spider)), own)
         plan = PlannedCrawl(each.target, each.spider, settings)
         if (other := planned.setdefault(plan.crawl, plan)) is not plan:
             raise ConfigError(f"{other.target} and {plan.target} are both crawl '{plan.crawl}'")
@@ -111,5 +111,5 @@ def _json(ended: EndedCrawl) -> Json:
     if ended.summary is not None:
         return summary_json(ended.summary) | {"target": ended.target}
     error = str(ended.error)
-    told = {"crawl": ended.crawl, "target": ended.target, "error": error}
-    return told | {"exit_code": ended.exit_code}
+    failed = {"crawl": ended.crawl, "target": ended.target, "error": error}
+    return failed | {"exit_code": ended.exit_code}

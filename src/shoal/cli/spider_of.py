@@ -1,4 +1,4 @@
-"""Which spider a command runs that is about a crawl that has run before."""
+"""Finds the spider for a command on a crawl that has run before."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from shoal.results.port import RunNote
 SpiderTarget = Annotated[
     str | None,
     typer.Option(
-        "--spider", metavar="TARGET", help="As for crawl. [default: that of the last run]"
+        "--spider", metavar="TARGET", help="As for `shoal crawl`. [default: that of the last run]"
     ),
 ]
 
 
 def targets_of(crawl: str, given: str | None, note: RunNote | None, results: str) -> list[str]:
-    """What to run. Only a file of this machine may say so: others write to a database too."""
+    """The target to run. It is only read from a local file: others may write to a database."""
     if given is not None:
         return [given]
     if note is None:

@@ -1,4 +1,4 @@
-"""What `shoal status` shows of one crawl: what is in the way first."""
+"""The view of one crawl in `shoal status`, with problems first."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from shoal.insight.traps import trap_lines
 
 FEW_ROWS, MANY_ROWS = 3, 10
 AROUND_TABLES = 8
-"""Lines of a terminal that are no rows of hosts or workers: titles, and those between."""
+"""Lines of the terminal without rows of hosts or workers: titles, and lines between tables."""
 
 
 def snapshot_view(seen: Snapshot, now: float, notes: Sequence[str] = ()) -> Group:
-    """A crawl with its workers and hosts, and what else is to be noted, in a line each."""
+    """A crawl with its workers and hosts, and with notes, one line each."""
     parts = [
-        *_in_the_way(seen),
+        *_problems(seen),
         status_table(seen.stats, now),
         *map(text, notes),
         *_workers(seen.workers),
@@ -40,11 +40,11 @@ def snapshot_view(seen: Snapshot, now: float, notes: Sequence[str] = ()) -> Grou
 
 
 def watched_view(seen: Snapshot, now: float, notes: Sequence[str], height: int) -> Group:
-    """The same for a terminal of so many lines: what changes is above, and what may be cut off is
-    below."""
+    """The same for a terminal of `height` lines: what changes is at the top, and what may be cut
+    off is at the bottom."""
     above = [
         text(progress_line(seen.stats), "bold"),
-        *_in_the_way(seen),
+        *_problems(seen),
         *map(text, notes),
     ]
     rows = (height - AROUND_TABLES - len(above)) // 2
@@ -53,7 +53,7 @@ def watched_view(seen: Snapshot, now: float, notes: Sequence[str], height: int) 
     return stacked([*above, *below, status_table(seen.stats, now)])
 
 
-def _in_the_way(seen: Snapshot) -> list[RenderableType]:
+def _problems(seen: Snapshot) -> list[RenderableType]:
     stats = seen.stats
     lines: list[RenderableType] = []
     if seen.late:
@@ -69,7 +69,7 @@ def _in_the_way(seen: Snapshot) -> list[RenderableType]:
 
 
 def _workers(workers: list[Pulse]) -> list[RenderableType]:
-    """The workers that gave a sign of life lately."""
+    """The workers that have recently given a sign of life."""
     if not workers:
         return []
     shown = table(WORKER_COLUMNS, map(worker_row, workers))
@@ -77,7 +77,7 @@ def _workers(workers: list[Pulse]) -> list[RenderableType]:
 
 
 def _hosts(seen: Snapshot, now: float, rows: int) -> list[RenderableType]:
-    """The busiest, then the slowest and those that fail most, each of them once."""
+    """The busiest hosts, then the slowest and those that fail most, each of them once."""
     named = {host.host: host for host in _hosts_to_show(seen)}
     if not named:
         return []

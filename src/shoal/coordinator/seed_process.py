@@ -31,7 +31,7 @@ from shoal.runtime.orders import TryAgain, end_with_parent, obey
 from shoal.seeds.seeding import seed_from_spider
 from shoal.seeds.sources import Seeder, Sources
 from shoal.sessions.telling import tell_of_sessions
-from shoal.spider.crawl_names import told
+from shoal.spider.crawl_names import settings_with
 from shoal.spider.own_settings import settings_of
 from shoal.spider.spider import Spider
 from shoal.worker.visits.logins import flaw_of
@@ -79,7 +79,7 @@ async def _work(order: SeedOrder) -> SeedAnswer:
     spider = target.load(schedule.targets)
     own = msgspec.to_builtins(settings_of(spider))
     settings = settings_for(schedule, own, order.options, run.previous if run else None)
-    settings = told(spider, settings, schedule.args)
+    settings = settings_with(spider, settings, schedule.args)
     logs.configure(json_lines=settings.json_logs, crawl=run.crawl if run else "")
     _check_seeds(schedule)
     if run is not None:

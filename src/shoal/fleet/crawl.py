@@ -40,7 +40,7 @@ from shoal.runtime.watchdog import watched
 from shoal.seeds.seeding import collect, refuse_private_seeds, seed_from_spider
 from shoal.sessions.telling import tell_of_sessions
 from shoal.spider.attributes import mistaken_attributes, mistaken_line
-from shoal.spider.crawl_names import told
+from shoal.spider.crawl_names import settings_with
 from shoal.spider.hooks import mistaken_hooks
 from shoal.spider.own_settings import settings_of
 from shoal.spider.spider import Spider
@@ -76,7 +76,7 @@ def crawl(
     process: stderr then shows where it hangs.
     """
     settings = config.load(spider=settings_of(spider), options=options, environ=os.environ)
-    settings = told(spider, settings, args)
+    settings = settings_with(spider, settings, args)
     targets = None
     if needs_processes([], settings):
         targets = spec_of(spider)

@@ -1,3 +1,4 @@
-"""What users write against, and what reads pages for them: spiders, pages, selections, items.
-Imports drivers, runtime and core; knows of no queue, no store and no network.
+"""The classes that users program with: spiders, pages, selections, items; and how pages are read.
+
+Imports drivers, runtime and core; knows no queue, no store and no network.
 """

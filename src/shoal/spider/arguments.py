@@ -1,9 +1,9 @@
-"""Arguments: what a spider is told when a crawl begins, `-a category=books`.
+"""Arguments: values that a spider gets when a crawl begins, `-a category=books`.
 
-They are the annotated attributes of the user's classes: `limit: int = 10`. One without a value
-must be told. What was told is kept with the rules of the crawl, as JSON: so every worker knows it.
-Whoever can write to the frontier can write that, so it is read by the annotations of the spider
-that is here, and a name that these do not have is refused.
+They are the annotated attributes of the user's classes: `limit: int = 10`. One without a value is
+required. The given values are kept with the rules of the crawl, as JSON, so every worker has them.
+Whoever can write to the frontier can change them, so each worker checks them against the
+annotations of its own spider and refuses unknown names.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from shoal.errors import ConfigError
 from shoal.spider.spider import Spider
 
 MAX_BYTES = 16_384
-"""Of all that a crawl is told, as JSON."""
+"""The maximum size of all arguments of a crawl, as JSON."""
 MAX_SHOWN = 200
 
 _SINGLE = (
@@ -38,7 +38,7 @@ _SINGLE = (
 )
 _LISTS = (list, tuple, set, frozenset)
 _EXAMPLES = {datetime: "2026-01-31T12:00:00Z", date: "2026-01-31", time: "12:00:00"}
-"""How moments are written."""
+"""How to write moments."""
 _NOTHING = inspect.Parameter.empty
 
 
@@ -51,12 +51,12 @@ class Argument(msgspec.Struct, frozen=True):
 
     @property
     def is_required(self) -> bool:
-        """Whether it has no value unless it is told one."""
+        """Whether it has no default value."""
         return self.default is _NOTHING
 
     def read(self, value: Any) -> Any:
-        """A value that was written as text, or is stored as JSON. Raises ConfigError."""
-        form = msgspec.defstruct("Told", [(self.name, self.type)])
+        """The value for a text that a user wrote, or for stored JSON. Raises ConfigError."""
+        form = msgspec.defstruct("Given", [(self.name, self.type)])
         try:
             made = checked({self.name: self._from_text(value)}, form, strict=False)
         except ConfigError as error:
@@ -89,8 +89,8 @@ class Argument(msgspec.Struct, frozen=True):
 
 
 def _arguments_of(spider: type) -> dict[str, Argument]:
-    """The arguments of a spider, by name: its annotated attributes, but for settings, what every
-    spider has, and what a method of it assigns."""
+    """The arguments of a spider, by name: its annotated attributes, except settings, attributes of
+    every spider, and attributes that its methods assign."""
     found: dict[str, Argument] = {}
     own = [cls for cls in reversed(spider.__mro__) if cls not in Spider.__mro__]
     for cls in own:
@@ -110,23 +110,23 @@ arguments_of: Callable[[type], dict[str, Argument]] = cache(_arguments_of)
 
 
 def no_argument(name: str, known: Collection[str]) -> str:
-    """Says that there is no argument of this name, and what to write."""
+    """A message that there is no argument of this name, and what to write instead."""
     if not known:
-        return f"no arguments: its class declares them, for instance {name[:MAX_SHOWN]}: str"
+        return f"no arguments: declare them in its class, for instance {name[:MAX_SHOWN]}: str"
     return no_such("argument", name, known)
 
 
-def read_arguments(spider: type[Spider], told: Mapping[str, Any]) -> dict[str, Any]:
-    """What a spider is told, as the types of its arguments have it. Raises ConfigError, also for an
-    argument that it has to be told."""
+def read_arguments(spider: type[Spider], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The given values, converted to the types of the arguments. Raises ConfigError, also if a
+    required argument is missing."""
     known, name = arguments_of(spider), spider.__name__
-    for unknown in told.keys() - known.keys():
+    for unknown in given.keys() - known.keys():
         raise ConfigError(f"{name} has {no_argument(unknown, known)}")
     for argument in known.values():
-        if argument.is_required and argument.name not in told:
+        if argument.is_required and argument.name not in given:
             raise ConfigError(f"{name} needs an argument: -a {argument.name}=...")
     values = {}
-    for argument_name, value in told.items():
+    for argument_name, value in given.items():
         try:
             values[argument_name] = known[argument_name].read(value)
         except ConfigError as error:
@@ -134,19 +134,19 @@ def read_arguments(spider: type[Spider], told: Mapping[str, Any]) -> dict[str, A
     return values
 
 
-def as_json(spider: type[Spider], told: Mapping[str, Any]) -> dict[str, Any]:
-    """What a spider is told, checked, as it is kept with the crawl. Raises ConfigError."""
-    kept = msgspec.to_builtins(read_arguments(spider, told))
+def as_json(spider: type[Spider], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The given values, checked, as they are kept with the crawl. Raises ConfigError."""
+    kept = msgspec.to_builtins(read_arguments(spider, given))
     if len(msgspec.json.encode(kept)) > MAX_BYTES:
-        raise ConfigError(f"the arguments have more than {MAX_BYTES:,} bytes")
+        raise ConfigError(f"the arguments are longer than {MAX_BYTES:,} bytes")
     return {name: kept[name] for name in sorted(kept)}
 
 
-def unlike(spider: type[Spider], kept: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
-    """Whether a spider that is told this would not be as the crawl has it. What was not said is as
-    its class has it; what an earlier crawl could not say may be said now."""
+def unlike(spider: type[Spider], kept: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+    """Whether the given values differ from those that the crawl has kept. Missing values are the
+    defaults of the class; a required argument that the crawl has not kept may have any value."""
     known = arguments_of(spider)
-    now = read_arguments(spider, told)
+    now = read_arguments(spider, given)
     was = {name: known[name].read(value) for name, value in kept.items() if name in known}
     for argument in known.values():
         name, default = argument.name, argument.default
@@ -158,11 +158,11 @@ def unlike(spider: type[Spider], kept: Mapping[str, Any], told: Mapping[str, Any
 
 
 def shown(args: Mapping[str, Any]) -> str:
-    """Arguments, for people: `category=books, limit=50`. What looks like a
-    password is hidden."""
-    told = (f"?{name}={_plain(value)}" for name, value in args.items())
-    said = ", ".join(without_credentials(each)[1:] for each in told) or "nothing"
-    return said if len(said) <= MAX_SHOWN else said[: MAX_SHOWN - 1] + "…"
+    """Arguments, for people: `category=books, limit=50`. Values that look like passwords are
+    hidden."""
+    pairs = (f"?{name}={_plain(value)}" for name, value in args.items())
+    text = ", ".join(without_credentials(each)[1:] for each in pairs) or "nothing"
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
 
 
 def _plain(value: Any) -> str:
@@ -177,15 +177,15 @@ def _is_taken(name: str) -> bool:
 
 
 def _type_of(cls: type, name: str, hint: Any) -> Any:
-    """The type of an attribute. None: it is a ClassVar, it is not known yet, or no value of it can
-    be told."""
+    """The type of an attribute. None: it is a ClassVar, it is not known yet, or its values cannot
+    be given as arguments."""
     module = sys.modules.get(cls.__module__)
     noted: Any = SimpleNamespace(__annotations__={name: hint})
     names = vars(module) if module else {}
     try:
         kind = get_type_hints(noted, names, dict(vars(cls)), include_extras=True)[name]
         return kind if _can_be_told(types.type_info(kind)) else None
-    except Exception:  # Whatever stands there, it is looked at again by nobody.
+    except Exception:  # Evaluating an annotation may raise anything.
         return None
 
 
@@ -205,7 +205,7 @@ def _can_be_told(info: types.Type) -> bool:
 
 
 def _kinds(hint: Any) -> Iterator[Any]:
-    """The types of which a value may be."""
+    """The types that a value may have."""
     if get_origin(hint) is Annotated:
         yield from _kinds(get_args(hint)[0])
     elif get_origin(hint) in (Union, UnionType):
@@ -216,7 +216,7 @@ def _kinds(hint: Any) -> Iterator[Any]:
 
 
 def _assigned_in(cls: type) -> Iterator[str]:
-    """The attributes that the methods of a class assign: what it keeps, not what it is told."""
+    """The attributes that the methods of a class assign: its state, not its arguments."""
     for method in vars(cls).values():
         if isinstance(method, FunctionType):
             for step in dis.get_instructions(method):

@@ -1,4 +1,4 @@
-"""What a spider's own code raises to say what becomes of a task: `Retry` and `Drop`."""
+"""Exceptions that a spider raises to decide what happens to a task: `Retry` and `Drop`."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ from shoal.errors import ShoalError
 
 
 class Retry(ShoalError):
-    """From a handler: this page is of no use now, try its task again later. That counts as a failed
-    try. After `max_retries` of them the task is dead, with this reason."""
+    """Raise it in a handler if the page is of no use now, to try its task again later.
+
+    This counts as a failed try. After `max_retries` of them, the task is dead, with this reason.
+    """
 
     def __init__(self, reason: str = "", *, after: str | float | None = None) -> None:
-        """`after` is how long to wait at least, `30s` or a number of seconds. Without, and where it
-        is longer, the usual backoff. Raises ConfigError or ValueError for what is no time."""
+        """`after` is the shortest time to wait, `30s` or a number of seconds. Without it, or if it
+        is longer, the usual backoff applies. Raises ConfigError or ValueError if it is not a time.
+        """
         super().__init__(reason)
         self.after_s = None if after is None else _seconds(after)
 
 
 class Drop(ShoalError):
-    """From a handler: nothing is to be had here. The task is dropped, with this reason, and nothing
-    of its page is kept."""
+    """Raise it in a handler if the page has nothing of interest.
+
+    The task is dropped, with this reason, and nothing of its page is kept.
+    """
 
 
 def _seconds(after: str | float) -> float:

@@ -1,6 +1,6 @@
-"""Attributes of a spider that look like settings, and are none.
+"""Finds attributes of a spider that look like misspelt settings.
 
-One that a method of the spider reads is its own, whatever it is called.
+An attribute that a method of the spider reads belongs to the spider, whatever its name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from shoal.core.near_names import nearest
 from shoal.spider.spider import Spider
 
 NEAR = 0.8
-"""How much alike two names must be that one is taken for the other."""
+"""How similar two names must be for one to count as a misspelling of the other."""
 
 OF_SCRAPY = {
     "allowed_domains": "allowed_hosts",
@@ -23,17 +23,17 @@ OF_SCRAPY = {
     "download_delay": "rate",
     "handle_httpstatus_list": "accept",
 }
-"""What spiders of Scrapy have, and what to write here."""
+"""Attributes of Scrapy's spiders, and what to write instead."""
 START_OF_SCRAPY = "start_requests"
-"""A method that Scrapy calls, and we do not."""
+"""A method that Scrapy calls and Shoal does not."""
 
 KNOWN = frozenset({*SETTINGS, *vars(Spider), *Spider.__annotations__})
-"""What a spider may be told. No name of them is a mistake."""
+"""All names that mean something to Shoal, so none of them is a mistake."""
 _MEANT = sorted(name for name in KNOWN if not name.startswith("_"))
 
 
 def mistaken_attributes(spider: type[Spider]) -> dict[str, str]:
-    """By name, what is probably meant by attributes that nobody reads."""
+    """The attributes that nobody reads, each with the name that was probably meant."""
     found = {}
     for name in _own_attributes(spider):
         meant = OF_SCRAPY.get(name) or nearest(name, _MEANT, NEAR)
@@ -45,14 +45,14 @@ def mistaken_attributes(spider: type[Spider]) -> dict[str, str]:
 
 
 def mistaken_line(name: str, meant: str) -> str:
-    """How a mistake is said."""
+    """The message for a mistake."""
     if name == START_OF_SCRAPY:
-        return f"{name} is Scrapy's, and nothing calls it; did you mean {meant}?"
-    return f"{name} is no setting; did you mean {meant}?"
+        return f"{name} is Scrapy's, and is never called; did you mean {meant}?"
+    return f"{name} is not a setting; did you mean {meant}?"
 
 
 def _own_attributes(spider: type[Spider]) -> Iterator[str]:
-    """Those that the user's classes set, and that no method of theirs reads."""
+    """The attributes that the user's classes set and that none of their methods reads."""
     own = [cls for cls in spider.__mro__ if issubclass(cls, Spider) and cls is not Spider]
     read = {name for cls in own for thing in vars(cls).values() for name in _names_in(thing)}
     for cls in own:
@@ -64,7 +64,7 @@ def _own_attributes(spider: type[Spider]) -> Iterator[str]:
 
 
 def _names_in(thing: Any) -> Iterator[str]:
-    """What the code of a method names, that of functions inside it included."""
+    """The names in the code of a method, including functions inside it."""
     codes = [thing.__code__] if isinstance(thing, FunctionType) else []
     while codes:
         code = codes.pop()

@@ -1,4 +1,4 @@
-"""What a control sends: by itself, and when it is told what to send."""
+"""The values that a control of a form sends: its own, or those that a user gives."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from shoal.core.bodies import NO_FILE, File, file_of, text_of
 from shoal.spider.controls import Control, attributes_of
 
 Value = str | File
-"""What one control sends once."""
+"""One value that a control sends."""
 
 BOXES = frozenset({"checkbox", "radio"})
 PRESSED = frozenset({"submit", "image"})
-"""What sends the form when it is pressed."""
+"""Buttons that send the form when they are pressed."""
 NEVER_SENT = frozenset({"button", "reset"})
 MAX_SHOWN = 10
 
@@ -35,7 +35,7 @@ class Option(msgspec.Struct):
 
 
 def value_of(control: Control) -> str:
-    """The value that a control has by itself, whether it is sent or not."""
+    """The value of a control on the page, whether it is sent or not."""
     if control.kind == "textarea":
         return control.node.text(deep=True)
     value = control.attributes.get("value")
@@ -45,7 +45,7 @@ def value_of(control: Control) -> str:
 
 
 def _sanitised(control: Control, value: str) -> str:
-    """As browsers correct what a page has as the value of an input."""
+    """The value of an input, corrected as browsers do."""
     kind = control.kind
     if kind in _ONE_LINE:
         value = _NEWLINES.sub("", value)
@@ -60,7 +60,7 @@ def _sanitised(control: Control, value: str) -> str:
 
 
 def _middle(attributes: Mapping[str, str]) -> str:
-    """Where a slider is that nobody moved."""
+    """The value of a slider that nobody has moved."""
     ends = (attributes.get("min", ""), attributes.get("max", ""))
     least, most = (float(end) if _NUMBER.fullmatch(end) else None for end in ends)
     least, most = least or 0.0, 100.0 if most is None else most
@@ -68,13 +68,13 @@ def _middle(attributes: Mapping[str, str]) -> str:
 
 
 def defaults(controls: Iterable[Control]) -> dict[int, list[Value]]:
-    """What controls send if nobody touches them, by their ids. Buttons send nothing."""
+    """The values that untouched controls send, by their ids. Buttons send nothing."""
     sent: dict[int, list[Value]] = {}
     radios: dict[str, int] = {}
     for control in controls:
         sent[control.id] = _default(control)
         if control.kind == "radio" and sent[control.id]:
-            # Of several that are checked, the last has unchecked the others.
+            # If several are checked, only the last one counts.
             if control.name in radios:
                 sent[radios[control.name]] = []
             radios[control.name] = control.id
@@ -105,13 +105,13 @@ def _selected(select: Control) -> list[str]:
 
 
 def _is_closed(select: Control) -> bool:
-    """Whether it shows one option: then one is always selected."""
+    """Whether it shows only one option. Then one is always selected."""
     size = select.attributes.get("size", "").strip()
     return not (size.isascii() and size.isdigit() and int(size[:9]) > 1)
 
 
 def options_of(select: Control) -> list[Option]:
-    """The options of a select, in their order."""
+    """The options of a select, in order."""
     found = []
     for node in select.node.css("option"):
         attributes = attributes_of(node)
@@ -127,11 +127,11 @@ def options_of(select: Control) -> list[Option]:
 
 
 def fill(name: str, controls: list[Control], given: object) -> dict[int, list[Value]]:
-    """What the controls of one name send if this is what a user wants, by their ids. None: nothing.
-    Raises ValueError if it is nothing that they could send."""
+    """The values that the controls of one name send for what a user gave, by their ids. None: they
+    send nothing. Raises ValueError if they cannot send it."""
     if given is None:
         return {control.id: [] for control in controls}
-    # Beside a check box there may be a hidden field of its name, which says "no" in its place.
+    # A check box may have a hidden field of the same name, which means "no".
     shown = [control for control in controls if control.kind != "hidden"] or controls
     shown = [control for control in shown if not control.is_disabled] or shown
     if isinstance(given, bool):
@@ -148,7 +148,7 @@ def fill(name: str, controls: list[Control], given: object) -> dict[int, list[Va
 def _tick(name: str, controls: list[Control], *, on: bool) -> dict[int, list[Value]]:
     boxes = [control for control in controls if control.kind == "checkbox"]
     if not boxes:
-        raise ValueError(f"field {name!r} is no check box: it takes text, not {on}")
+        raise ValueError(f"field {name!r} is not a check box: it takes text, not {on}")
     if on and len(boxes) > 1:
         raise ValueError(f"there are {len(boxes)} check boxes {name!r}: give their values")
     return {box.id: [value_of(box)] if on else [] for box in boxes}
@@ -166,7 +166,7 @@ def _wanted(name: str, given: object) -> list[Value]:
 
 
 def _take(control: Control, left: list[Value]) -> list[Value] | None:
-    """What a control takes of the values that are left. None: it stays as it is."""
+    """The values that a control takes from those that are left. None: it stays as it is."""
     if control.kind in BOXES:
         return _taken([value_of(control)], left, most=1)
     if control.kind == "select":
@@ -192,13 +192,13 @@ def _taken(offered: Iterable[str], left: list[Value], most: int) -> list[Value]:
 def _check_radios(name: str, controls: list[Control], sent: Mapping[int, list[Value]]) -> None:
     radios = [control for control in controls if control.kind == "radio" and sent.get(control.id)]
     if len(radios) > 1:
-        raise ValueError(f"of the radio buttons {name!r}, one can be chosen")
+        raise ValueError(f"only one of the radio buttons {name!r} can be chosen")
 
 
 def _not_taken(name: str, controls: list[Control], value: Value) -> str:
     """Why a value cannot be sent."""
     if isinstance(value, File):
-        return f"field {name!r} takes no file, or no further one"
+        return f"field {name!r} takes no files, or no more files"
     if all(control.kind == "file" for control in controls):
         return f"field {name!r} takes files: a name and its bytes"
     choices = [choice for control in controls for choice in _choices(control)]
@@ -214,7 +214,7 @@ def _choices(control: Control) -> list[str]:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names for an error: not too many, each once."""
+    """Names for an error message: each once, and not too many."""
     known = list(dict.fromkeys(names))
     shown = ", ".join(f"{name!r:.60}" for name in known[:MAX_SHOWN])
     return f"{shown}, ..." if len(known) > MAX_SHOWN else shown or "none"

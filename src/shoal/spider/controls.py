@@ -1,8 +1,8 @@
 """The controls of a form: which elements of a page belong to it, and which of them are disabled.
 
-An element belongs to the form that its attribute `form` names, else to the one around it. Where a
-form begins between the rows of a table, parsers leave it there empty, and what follows in that
-table is its own. Every element is looked at once, however they are nested.
+An element belongs to the form that its attribute `form` names, else to the one around it. If a form
+begins between the rows of a table, parsers leave it empty, and the controls after it in that table
+belong to it. Every element is visited once, however deeply they are nested.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from selectolax.lexbor import LexborNode
 from shoal.errors import Unparsable
 
 MAX_CONTROLS = 10_000
-"""Of a page: more are no form that people fill in."""
+"""The most controls on a page: nobody fills in a form with more."""
 MAX_OPTIONS = 50_000
 MAX_STEPS = 500_000
-"""Elements around controls that are looked at."""
+"""The most elements around controls that are visited."""
 
 CONTROLS = "button, input, select, textarea"
 _INPUTS = frozenset(
@@ -53,7 +53,7 @@ _OF_TABLES = frozenset({"table", "tbody", "tfoot", "thead", "tr"})
 
 
 class Control(msgspec.Struct):
-    """Something that people fill in, choose from or press."""
+    """A field, a list of choices or a button of a form."""
 
     node: LexborNode
     kind: str
@@ -63,33 +63,32 @@ class Control(msgspec.Struct):
 
     @property
     def name(self) -> str:
-        """Empty if it has none: then it is not sent."""
+        """Its name. A control without a name (empty) is not sent."""
         return self.attributes.get("name", "")
 
     @property
     def id(self) -> int:
-        """Tells it from all others of its page."""
+        """Unique on its page."""
         return self.node.mem_id
 
 
 class _Around(NamedTuple):
-    """What the elements around one mean to it."""
+    """What the elements around a control mean for it."""
 
     form: int = 0
-    """Which form it is in. 0: none."""
+    """The form that it is in. 0: none."""
     is_disabled: bool = False
     is_suggestion: bool = False
-    """Whether it is in a list of suggestions, and so never sent."""
+    """Whether it is in a list of suggestions. Then it is never sent."""
 
 
 def attributes_of(node: LexborNode) -> dict[str, str]:
-    """Those without a value have an empty one."""
+    """The attributes of an element. Attributes without a value have an empty one."""
     return {name: value or "" for name, value in node.attributes.items()}
 
 
 def controls_of(root: LexborNode, form: LexborNode) -> list[Control]:
-    """What belongs to a form of a page, in the order of the page. Raises Unparsable if there is too
-    much of it."""
+    """The controls of a form, in the order of the page. Raises Unparsable if there are too many."""
     nodes = root.css(CONTROLS)
     if len(nodes) > MAX_CONTROLS:
         raise Unparsable(f"the page has more than {MAX_CONTROLS:,} fields")
@@ -121,8 +120,8 @@ def _kind(node: LexborNode, attributes: dict[str, str]) -> str:
 
 
 def _name_of(root: LexborNode, form: LexborNode) -> str | None:
-    """The id by which controls elsewhere may name a form: of several elements with one id it is the
-    first that is meant. None: they cannot."""
+    """The id with which controls elsewhere may name a form. None if they cannot: an id names the
+    first element that has it."""
     name = form.attrs.get("id", None)
     if not name:
         return None
@@ -131,7 +130,7 @@ def _name_of(root: LexborNode, form: LexborNode) -> str | None:
 
 
 class _Surroundings:
-    """Finds out what is around elements. What is known of one holds for all that are in it."""
+    """Finds out what is around elements. Results are kept for the elements inside them."""
 
     def __init__(self) -> None:
         self._known: dict[int, _Around] = {}
@@ -139,7 +138,7 @@ class _Surroundings:
         self._steps = 0
 
     def of(self, node: LexborNode) -> _Around:
-        """What is around a node. Raises Unparsable if that is too much."""
+        """What is around a node. Raises Unparsable if finding out takes too many steps."""
         path = []
         at: LexborNode | None = node
         while at is not None and at.mem_id not in self._known:
@@ -154,7 +153,7 @@ class _Surroundings:
         return self._known[node.mem_id]
 
     def count(self, steps: int) -> None:
-        """Note the work that is done. Raises Unparsable if it gets too much."""
+        """Count steps. Raises Unparsable if there are too many."""
         self._steps += steps
         if self._steps > MAX_STEPS:
             raise Unparsable("the page's forms are nested too deep")
@@ -173,7 +172,7 @@ class _Surroundings:
         return around
 
     def _legend(self, fieldset: LexborNode) -> int:
-        """The first legend of a fieldset: what is in it stays enabled."""
+        """The first legend of a fieldset. Controls in it stay enabled."""
         if fieldset.mem_id not in self._legends:
             legends = (child.mem_id for child in self._children(fieldset) if child.tag == "legend")
             self._legends[fieldset.mem_id] = next(legends, 0)
@@ -188,7 +187,7 @@ class _Surroundings:
 
 
 def _strays(root: LexborNode, surroundings: _Surroundings) -> dict[int, int]:
-    """Which controls belong to forms that begin in a table: the forms by the controls."""
+    """The forms that begin in a table, by the controls that belong to them."""
     if not any(map(_is_stray, root.css("form"))):
         return {}
     strays = {}
@@ -220,7 +219,7 @@ def _inside_table(
 
 
 def _ancestors(node: LexborNode) -> Iterable[LexborNode]:
-    """At most four lead from a form that begins in a table to the table."""
+    """All elements around a node. From a form in a table, the table is at most four away."""
     parent = node.parent
     while parent is not None:
         yield parent

@@ -1,4 +1,4 @@
-"""The name of a crawl, filled from what its spider is told: `name = "shop-{category}"`."""
+"""The name of a crawl, with the arguments of its spider: `name = "shop-{category}"`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _PLACE = re.compile(r"\{([^{}]*)\}")
 _fits = re.compile("[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}").fullmatch
 
 
-def told(spider: type[Spider], settings: Settings, given: Mapping[str, Any]) -> Settings:
-    """The settings of a crawl whose spider is told this: its arguments are among the rules, and its
-    name is made of them. Raises ConfigError."""
+def settings_with(spider: type[Spider], settings: Settings, given: Mapping[str, Any]) -> Settings:
+    """The settings of a crawl with these arguments: they are part of its rules, and its name may
+    contain them. Raises ConfigError."""
     args = as_json(spider, given)
     name = settings.name
     if name is None and "{" in spider.name:
@@ -31,7 +31,7 @@ def told(spider: type[Spider], settings: Settings, given: Mapping[str, Any]) -> 
 
 
 def name_with(spider: type[Spider], args: Mapping[str, Any]) -> str:
-    """The spider's name, with these arguments in it. Raises ConfigError."""
+    """The spider's name, filled in with these arguments. Raises ConfigError."""
     known, values = arguments_of(spider), read_arguments(spider, args)
 
     def filled(place: re.Match[str]) -> str:
@@ -42,7 +42,7 @@ def name_with(spider: type[Spider], args: Mapping[str, Any]) -> str:
         if text is None or not _fits(text):
             raise ConfigError(
                 f"{spider.__name__}.name: {argument.name}={text!r:.100} cannot be part of a name,"
-                " which has letters, digits, and - _ . (--name names the crawl otherwise)"
+                " which has letters, digits, and - _ . (--name gives the crawl another name)"
             )
         return text
 

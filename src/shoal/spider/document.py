@@ -1,4 +1,4 @@
-"""The response that a handler reads: its text, what queries find in it, where its links lead."""
+"""The response that a handler reads: its text, its queries and its links."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BASE_TAG = re.compile(rb"<base", re.IGNORECASE)
 
 
 class Document:
-    """One response. It is parsed once, when it is first read."""
+    """One response. It is parsed once, when a query needs it."""
 
     __slots__ = (
         "_base",
@@ -82,7 +82,7 @@ class Document:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The notes that came with its task."""
+        """The notes of its task."""
         return self.task.meta
 
     @property
@@ -105,17 +105,21 @@ class Document:
             raise ValueError(f"{self.url} is not JSON: {error}") from None
 
     def css(self, query: str) -> Selection:
-        """What a CSS query finds. Besides CSS there are `::text` for the text of elements and
-        `::attr(name)` for an attribute. Raises ValueError if the query is not CSS.
+        """What a CSS query finds.
 
             page.css("h1::text").get()
             page.css("a.product::attr(href)").getall()
+
+        Besides CSS, there are `::text` for the text of elements and `::attr(name)` for an
+        attribute. Raises ValueError if the query is not CSS.
         """
         return Selection(self._parsed(), parse_query(query), self._shape)
 
     def xpath(self, query: str, **variables: Any) -> SelectorList[Selector]:
-        """What an XPath query finds, as selectors of parsel: `page.xpath("//h1/text()").get()`.
-        Needs the extra `xpath`. Raises Unparsable."""
+        """What an XPath query finds, as parsel selectors: `page.xpath("//h1/text()").get()`.
+
+        Needs the extra `xpath`. Raises Unparsable.
+        """
         if self._parsel is None:
             try:
                 from parsel import Selector
@@ -125,7 +129,7 @@ class Document:
                 raise self._flaw
             if not self._is_tried:
                 markup.refuse_endless(self.text.encode("utf-8", "replace"))
-            self._parsel = Selector(text=self.text, type="html")  # Else it guesses.
+            self._parsel = Selector(text=self.text, type="html")  # Otherwise parsel guesses.
         return self._parsel.xpath(query, **variables)
 
     @property
@@ -138,7 +142,7 @@ class Document:
 
     @property
     def canonical(self) -> str | None:
-        """The address that the page calls its own (rel=canonical). None if it names none."""
+        """The address that the page gives as its own (rel=canonical). None if it gives none."""
         if b"canonical" not in self.body.lower():
             return None
         try:
@@ -152,8 +156,8 @@ class Document:
         return urls.join(self._base_url(), link)
 
     async def _weigh(self) -> None:
-        """Parse an odd page in another process first, while other pages go on. If that fails,
-        whoever reads the page gets the error."""
+        """Parse an odd page in another process first, without blocking other pages. If that fails,
+        the error is raised when the page is read."""
         if not self.is_html:
             return
         html = markup.as_utf8(self.body, self._content_type)
@@ -171,7 +175,7 @@ class Document:
             try:
                 self._scope = markup.tree(self.body, self._content_type, is_tried=self._is_tried)
             except Unparsable as error:
-                self._flaw = error  # To find it out again would take as long.
+                self._flaw = error  # Trying again would take as long.
                 raise
             for root in self._scope:
                 self._shape = Shape(self.body, self._content_type, root)

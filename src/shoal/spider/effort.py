@@ -1,9 +1,9 @@
-"""How much work a CSS selector may be, however a page is made.
+"""Limits the work of a CSS selector, however a page is made.
 
-Lexbor tries all ways in which ancestors can fit a selector: with n spaces in it, its time grows
-with the depth of the elements to the power of n. What asks for siblings looks at all of them for
-each element. Most selectors are nowhere near, which a few numbers show. One that may be is tried in
-a process that can be ended first, see trial.py.
+Lexbor tries all ways in which ancestors can match a selector: with n spaces in it, its time grows
+with the depth of the elements to the power of n. A selector for siblings looks at all of them for
+each element. Most selectors are nowhere near the limit, which a few numbers show. Others are first
+tried in a process that can be killed, see trial.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HARMLESS = 300_000_000
 """Steps that take about a second."""
 
 SECONDS = 2.0
-"""What a selector may take. Twenty thousand rows of a table and `tr:nth-child(2)` take one."""
+"""How long a selector may take. `tr:nth-child(2)` on a table of 20,000 rows takes one second."""
 
 DEPTHS = tuple(2**power for power in range(4, 12))
 
@@ -31,15 +31,15 @@ _GAP = re.compile(r"(?<=[^\s>+~,(])\s+(?=[^\s>+~,)])")
 
 
 class Demand(NamedTuple):
-    """How much searching a CSS selector asks for."""
+    """How much searching a CSS selector needs."""
 
     gaps: int
-    """How often it says that an element is somewhere below another one."""
+    """How many times it looks for an element anywhere below another one."""
     looks_at_siblings: bool
 
 
 class Shape:
-    """How large and how deep a page is: found out when a selector makes it matter."""
+    """How large and how deep a page is. It is measured only if a selector makes it matter."""
 
     def __init__(self, body: bytes, content_type: str, root: LexborNode) -> None:
         self._body = body
@@ -59,7 +59,7 @@ class Shape:
 
     @cached_property
     def _depth(self) -> int:
-        """How deep elements are in one another, to the next power of two."""
+        """How deeply elements are nested, rounded up to a power of two."""
         is_less = (depth for depth in DEPTHS if not self._root.css_matches(_deeper_than(depth)))
         return next(is_less, self._tags)
 
@@ -87,9 +87,9 @@ class Shape:
 
 @lru_cache(maxsize=1024)
 def demands_of(selector: str) -> tuple[Demand, ...]:
-    """What the parts of a selector ask for, those that ask for next to nothing left out."""
+    """The demands of the parts of a selector. Parts that need almost no searching are left out."""
     bare = _NOT_A_COMBINATOR.sub("x", selector.strip())
-    # Commas inside `:is(...)` and the like part nothing.
+    # Commas inside `:is(...)` and the like do not separate parts.
     demands = map(_demand_of, [bare] if "(" in bare else bare.split(","))
     return tuple(demand for demand in demands if demand.gaps > 1 or demand.looks_at_siblings)
 
@@ -99,11 +99,11 @@ def _demand_of(bare: str) -> Demand:
 
 
 def _steps(demand: Demand, tags: int, depth: int) -> int:
-    """How many steps a selector takes at most."""
+    """The most steps that a selector can take."""
     return tags * comb(depth, demand.gaps) * (tags if demand.looks_at_siblings else 1)
 
 
 @lru_cache
 def _deeper_than(depth: int) -> str:
-    """What finds an element that is in so many others."""
+    """A selector for elements that are nested this deeply."""
     return " > ".join(["*"] * (depth + 1))

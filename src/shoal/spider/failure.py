@@ -1,4 +1,4 @@
-"""A task that has ended without a page, as `on_failure` sees it."""
+"""A task that failed, as `on_failure` gets it."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Failure:
     ) -> None:
         self.task = task
         self.page = page
-        """What the host answered in the last try. None: nothing."""
+        """The response to the last try. None: there was none."""
         self.reason = reason
-        """Why, in a line."""
+        """Why it failed, in one line."""
         self.kind = kind
         """The kind of failure, in a word: `timeout`, `status_4xx`, `handler`. Empty if dropped."""
         self.detail = detail
-        """The traceback, where the spider raised."""
+        """The traceback, if the spider raised an exception."""
         self.dropped = dropped
         """Whether it was dropped. Otherwise it is dead."""
         self._page = page or Page(
@@ -53,9 +53,9 @@ class Failure:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The notes that came with the task: its `meta`."""
+        """The notes of the task: its `meta`."""
         return self.task.meta
 
     def follow(self, target: Link, handler: Handler | None = None, **options: Any) -> Task:
-        """The task to fetch another address in its place: see `Page.follow`."""
+        """The task to fetch another address instead: see `Page.follow`."""
         return self._page.follow(target, handler, **options)

@@ -1,4 +1,4 @@
-"""Files that belong to items: what `page.file` and `page.files` give, and how items refer to it."""
+"""Files that belong to items: from `page.file` and `page.files`, and how items refer to them."""
 
 from __future__ import annotations
 
@@ -21,30 +21,31 @@ MAX_FIELD = 100
 
 
 class ItemFiles:
-    """An item, and the files that belong to it. It is yielded like an item."""
+    """An item and the files that belong to it. It is yielded like an item."""
 
     __slots__ = ("addresses", "beyond", "field", "item", "tasks")
 
     def __init__(self, item: Any, field: str) -> None:
-        """Raises TypeError or ValueError if it is none that can have files."""
+        """Raises TypeError or ValueError if the item or the field cannot have files."""
         if not is_item_class(type(item)):
-            raise TypeError(f"item= is the item that the file belongs to, not {item!r:.80}")
+            raise TypeError(f"item= must be the item that the file belongs to, not {item!r:.80}")
         if not isinstance(field, str) or not 0 < len(field) <= MAX_FIELD:
-            raise ValueError(f"a field is a text of 1 to {MAX_FIELD} characters, not {field!r:.80}")
+            limit = f"1 to {MAX_FIELD} characters"
+            raise ValueError(f"a field must be text of {limit}, not {field!r:.80}")
         self.item = item
         self.field = field
         self.tasks: list[Task] = []
         self.addresses: list[str] = []
-        """Those that lead nowhere."""
+        """Links that are not valid addresses."""
         self.beyond: list[str] = []
-        """The first address that was not looked at any more."""
+        """The first link beyond the limit, if there are too many."""
 
     def __repr__(self) -> str:
         return f"<ItemFiles {self.field}: {len(self.tasks)} of {type(self.item).__name__}>"
 
 
 class FileOptions(msgspec.Struct, frozen=True):
-    """How files are to be fetched: what `Page.file` and `Page.files` are told."""
+    """How to fetch files: the options of `Page.file` and `Page.files`."""
 
     priority: int | None
     headers: Mapping[str, str] | None
@@ -55,9 +56,11 @@ class FileOptions(msgspec.Struct, frozen=True):
 def files_for(
     page: Page, links: Iterable[str], item: Any, field: str, how: FileOptions
 ) -> ItemFiles:
-    """The files at some links of a page, for an item. They go before further pages, so that items
-    are soon complete, and are as deep as their page. Of too many, the first that is too many is
-    told of, and the others are counted."""
+    """The files at some links of a page, for an item.
+
+    They go before other pages, so that items are soon complete, and are as deep as their page. If
+    there are too many, the first of the rest is reported, and the others are only counted.
+    """
     given = ItemFiles(item, field)
     parent, now = page.fingerprint.hex(), datetime.now(UTC).replace(microsecond=0)
     above = min(page.task.priority + 1, MAX_PRIORITY)
@@ -89,10 +92,10 @@ def _checked_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
 
 
 class WantedFiles:
-    """Collects the files that a page's items refer to: each is fetched once."""
+    """Collects the files that a page's items refer to. Each is fetched once."""
 
     def __init__(self, most: int | None, at: float) -> None:
-        """`most` files of one page are fetched at most: None is all of them."""
+        """`most` is the maximum number of files of one page. None: no limit."""
         self._most = most
         self._at = at
         self._tasks: dict[str, Task] = {}
@@ -100,11 +103,11 @@ class WantedFiles:
 
     @property
     def tasks(self) -> list[Task]:
-        """Those to be fetched."""
+        """The tasks of the files to fetch."""
         return list(self._tasks.values())
 
     def refs(self, given: Sequence[ItemFiles]) -> list[FileRef]:
-        """The references of one item, each once."""
+        """The references of one item to its files, each once."""
         refs: dict[tuple[str, str], FileRef] = {}
         for files in given:
             found = [self._ref(task) for task in files.tasks]

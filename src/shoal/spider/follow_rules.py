@@ -1,4 +1,4 @@
-"""Rules of a spider: which links of its pages are followed, and who reads what they lead to."""
+"""Rules of a spider: which links of its pages to follow, and which handlers read their pages."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from shoal.spider.selection import parse_query
 
 @dataclass(frozen=True)
 class Follow:
-    """One rule: links, and the handler of the pages that they lead to.
+    """One rule: links to follow, and the handler for their pages.
 
         rules = [
             Follow("li.product a", handler="product"),
             Follow(allow="/catalog", deny="/*?sort="),
         ]
 
-    A link is followed by the first rule that it fits. Raises ConfigError for what cannot be read.
+    A link is followed by the first rule that matches it. Raises ConfigError if a rule is invalid.
     """
 
     links: str = "a, area"
@@ -33,19 +33,19 @@ class Follow:
     handler: Handler = DEFAULT_HANDLER
     """The method that reads the pages."""
     follow: bool = False
-    """Whether the rules hold for the pages of that handler, too. For those of `parse` they do."""
+    """Whether rules apply to the pages of that handler too. To those of `parse`, they always do."""
     allow: str | Iterable[str] = ()
-    """As for `Page.follow_all`, and so are the next ones."""
+    """As for `Page.follow_all`, like the next ones."""
     deny: str | Iterable[str] = ()
     within: str | None = None
     nofollow: bool = False
     files: bool = False
-    """Whether links are followed to what are no pages, by their endings."""
+    """Whether to follow links to files that are not pages, judged by their extensions."""
     priority: int | None = None
     meta: Mapping[str, Any] | None = None
 
     def __new__(cls, *_: Any, **given: Any) -> Self:
-        """Raises TypeError, which says what to write for the words that Scrapy has."""
+        """Raises TypeError for unknown words, and says what to write instead of Scrapy's words."""
         if unknown := given.keys() - cls.__dataclass_fields__.keys():
             raise unknown_word(cls.__name__, sorted(unknown))
         return super().__new__(cls)
@@ -63,7 +63,7 @@ class Follow:
             raise ConfigError(f"Follow: {error}") from None
 
     def tasks(self, page: Page) -> list[Task]:
-        """The tasks to fetch the links of a page that it fits."""
+        """The tasks to fetch the links of a page that match."""
         return page.follow_all(
             self.links,
             self.handler,
@@ -78,7 +78,7 @@ class Follow:
 
 
 def _as_list(patterns: Any) -> Any:
-    """What may be read more than once: a generator is at its end after the first page."""
+    """Something that can be read more than once: a generator is used up after the first page."""
     return tuple(patterns) if isinstance(patterns, Iterator) else patterns
 
 
@@ -89,10 +89,10 @@ class FollowRules:
         self._rules = rules
         followed = {str(rule.handler) for rule in rules if rule.follow}
         self.handlers = frozenset({DEFAULT_HANDLER, *followed}) if rules else frozenset()
-        """The rules hold for the pages that these read."""
+        """The rules apply to the pages that these handlers read."""
 
     def tasks(self, page: Page) -> Iterator[Task]:
-        """The tasks to fetch the links of an HTML page, each by the first rule that it fits."""
+        """The tasks to fetch the links of an HTML page, each by the first rule that matches."""
         if page.task.job_type not in self.handlers or not page.is_html:
             return
         taken = set[str]()
@@ -103,7 +103,7 @@ class FollowRules:
 
 
 def read_rules(spider: str, rules: Any, has_handler: Callable[[str], bool]) -> FollowRules:
-    """The rules that a spider of this name has. Raises ConfigError."""
+    """The rules of the spider with this name. Raises ConfigError."""
     if isinstance(rules, Follow) or not isinstance(rules, Iterable):
         raise ConfigError(f"{spider}.rules must be a list of Follow(...)")
     listed = tuple(rules)

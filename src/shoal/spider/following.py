@@ -1,4 +1,4 @@
-"""Making tasks from links: the options of `Page.follow` and its kin, checked and applied."""
+"""Makes tasks from links: checks and applies the options of `Page.follow` and similar methods."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def children(
     parent: Task, fingerprint: bytes, at: datetime, addresses: Iterable[str], how: Following
 ) -> list[Task]:
     """The tasks to fetch addresses, as children of the page with this fingerprint. Raises
-    ValueError for options that cannot be."""
+    ValueError for invalid options."""
     _check_chain(how.chain)
     session = parent.session if how.session is None else how.session
     check_session(session, how.proxy_pool)
@@ -71,7 +71,7 @@ def children(
         )
         for url in addresses
     ]
-    # Few links have one of these, and pages may have very many links.
+    # Few links have any of these, and a page may have very many links.
     if body_is_base64 or accept or on_failure or not_before or max_retries is not None:
         for task in tasks:
             task.body_is_base64 = body_is_base64
@@ -87,12 +87,12 @@ def accepted(statuses: Iterable[int]) -> tuple[int, ...]:
         if all(type(each) is int and 300 <= each <= 599 for each in found):
             return tuple(sorted(set(found)))
     raise ValueError(
-        f"accept lists statuses from 300 to 599, such as {{404}}; not {statuses!r:.80}"
+        f"accept must list statuses from 300 to 599, such as {{404}}; not {statuses!r:.80}"
     )
 
 
 def _moment_of(not_before: datetime | str | None) -> datetime | None:
-    """The moment before which a task is not sent. Raises ValueError."""
+    """The earliest time at which a task is sent. Raises ValueError."""
     if not_before is None:
         return None
     if isinstance(not_before, str):
@@ -100,7 +100,7 @@ def _moment_of(not_before: datetime | str | None) -> datetime | None:
     if isinstance(not_before, datetime) and not_before.tzinfo is not None:
         return not_before.astimezone(UTC)
     raise ValueError(
-        "not_before is a time from now ('10m'), or a datetime with a time zone;"
+        "not_before must be a time from now ('10m'), or a datetime with a time zone;"
         f" not {not_before!r:.80}"
     )
 
@@ -108,20 +108,21 @@ def _moment_of(not_before: datetime | str | None) -> datetime | None:
 def _check_chain(chain: str | None) -> None:
     if chain is None or (isinstance(chain, str) and 0 < len(chain) <= MAX_CHAIN_LENGTH):
         return
-    raise ValueError(f"a chain is a text of 1 to {MAX_CHAIN_LENGTH} characters, not {chain!r:.80}")
+    limit = f"1 to {MAX_CHAIN_LENGTH} characters"
+    raise ValueError(f"a chain must be text of {limit}, not {chain!r:.80}")
 
 
 def check_session(session: str | None, proxy_pool: str | None) -> None:
-    """Raises ValueError for an impossible session, or one that cannot go with this pool."""
+    """Raise ValueError if a session is invalid, or cannot be used with this pool."""
     if session is None:
         return
     if not isinstance(session, str) or not 0 < len(session) <= MAX_SESSION_LENGTH:
         limit = f"1 to {MAX_SESSION_LENGTH} characters"
-        raise ValueError(f"a session is a text of {limit}, not {session!r:.80}")
+        raise ValueError(f"a session must be text of {limit}, not {session!r:.80}")
     if proxy_pool is not None and session != NO_SESSION:
         raise ValueError(
-            f"proxy_pool={proxy_pool!r:.60}: the exits of a session are those of its group"
-            f" (session={NO_SESSION!r} is without one)"
+            f"proxy_pool={proxy_pool!r:.60}: a session uses the exits of its group"
+            f" (session={NO_SESSION!r} means none)"
         )
 
 
@@ -129,5 +130,5 @@ def handler_name(handler: Handler) -> str:
     """The name of a method of the spider. Raises ValueError for anything else."""
     name = handler if isinstance(handler, str) else getattr(handler, "__name__", "")
     if not name.isidentifier():
-        raise ValueError(f"a handler is a method of the spider, or its name; not {handler!r}")
+        raise ValueError(f"a handler must be a method of the spider or its name, not {handler!r}")
     return name

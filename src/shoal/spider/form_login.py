@@ -1,4 +1,4 @@
-"""Logins by a form that shoal.toml describes: for those who need no code of their own."""
+"""Logins with a form that shoal.toml describes, without code of the user."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from shoal.spider.session import Session, place
 async def log_in_by_form(
     session: Session, table: SessionConfig, is_logged_in: Callable[[Page], bool]
 ) -> Page:
-    """Fill in the form of the table with what the account has, and send it. The page that follows.
-    One who is sent past the form, as he is logged in already, is done. Raises LoginFailed."""
+    """Fill in the table's form with the values of the account and send it. Returns the next page.
+
+    If there is no form because the account is already logged in, that is a success. Raises
+    LoginFailed.
+    """
     page = await session.get(table.login_url)
     if not page.css(table.form):
         if is_logged_in(page):
@@ -30,8 +33,8 @@ async def log_in_by_form(
 
 
 def filled(fields: Mapping[str, str], account: Mapping[str, str]) -> dict[str, str]:
-    """The values of a form: `{password}` is that column of the account. Raises LoginFailed for a
-    column that it does not have."""
+    """The values of a form: `{password}` stands for that column of the account. Raises LoginFailed
+    if there is no such column."""
 
     def column(match: re.Match[str]) -> str:
         if match[1] not in account:

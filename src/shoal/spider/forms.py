@@ -1,7 +1,7 @@
 """Forms: what a browser would send if somebody filled one in and pressed a button.
 
-This follows the HTML standard: its form data set, its attributes of forms and buttons, its
-encodings. What scripts of the page would do is not known.
+This follows the HTML standard: form data set, attributes of forms and buttons, encodings. Scripts
+of the page are not run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NAMED_DIRECTION = frozenset(
     {"email", "hidden", "password", "search", "submit", "tel", "text", "textarea", "url"}
 )
 _NEAR = 512
-"""Elements around another one: browsers put no more into one another."""
+"""How many elements around another one to look at: browsers do not nest them more deeply."""
 _WINDOWS = re.compile(r"cp(125\d|874)")
 _ISO = re.compile(r"iso8859-(\d+)")
 
@@ -46,19 +46,19 @@ class Submission(msgspec.Struct):
     """What a form sends, and where."""
 
     action: str
-    """As the page has it; empty: to the address of the page."""
+    """The address, as the page has it. Empty: the address of the page."""
     query: str | None
-    """What takes the place of the action's query. None: that stays."""
+    """Replaces the query of the action. None: it stays as it is."""
     body: Body | None
 
     def sent(self, headers: Mapping[str, str] | None) -> Sent:
-        """The request, as a task has it. Raises ValueError if the body is too long."""
+        """The request, in the form that a task has. Raises ValueError if the body is too long."""
         if self.body is None:
             return Sent("GET", {**headers} if headers else {}, None, False)
         return as_sent("POST", headers, self.body)
 
     def address(self, url: str) -> str:
-        """Where it goes, if `url` is what the action leads to. Raises ValueError."""
+        """The address to send it to, if the action leads to `url`. Raises ValueError."""
         if self.query is not None:
             url = f"{url.partition('?')[0]}?{self.query}"
         if len(url) > MAX_URL_LENGTH:
@@ -67,10 +67,10 @@ class Submission(msgspec.Struct):
 
 
 class Form:
-    """A form of a page. Its errors are ValueErrors of one line."""
+    """A form of a page. Its errors are ValueErrors with one line."""
 
     def __init__(self, root: LexborNode, node: LexborNode, charset: str) -> None:
-        """`charset` is that of the page. Raises Unparsable if there is too much in it."""
+        """`charset` is that of the page. Raises Unparsable if the page has too many fields."""
         self._attributes = attributes_of(node)
         self._controls = controls_of(root, node)
         self._charset = _charset(self._attributes.get("accept-charset"), charset)
@@ -78,12 +78,15 @@ class Form:
     def submission(
         self, values: Mapping[str, Any], pressed: Sequence[LexborNode] | None
     ) -> Submission:
-        """What is sent with these values. Of the elements in `pressed`, the first that is a button
-        of the form is pressed; None: the one that Enter would press."""
+        """What the form sends with these values.
+
+        The first of the elements in `pressed` that is a button of the form is pressed. None: the
+        button that Enter would press.
+        """
         button = self._default_button() if pressed is None else self._button(pressed)
         fields = list(self._fields(values, button))
         size = sum(len(name) + _size(value) for name, value in fields)
-        if size > MAX_BODY_BYTES:  # Before it is copied once more for each way to write it.
+        if size > MAX_BODY_BYTES:  # Before it is copied to encode it.
             raise ValueError(too_long(size))
         attribute = self._attribute_for(button)
         action, method = attribute("action"), attribute("method").lower()
@@ -95,7 +98,7 @@ class Form:
         return Submission(action, None, body)
 
     def _attribute_for(self, button: Control | None) -> Callable[[str], str]:
-        """An attribute of the form, or the one of the button that takes its place."""
+        """Returns attributes of the form, or those of the button that override them."""
 
         def attribute(name: str) -> str:
             if button is not None and f"form{name}" in button.attributes:
@@ -116,7 +119,7 @@ class Form:
         raise ValueError(f"no such button; the form has {listed(map(_shown, buttons.values()))}")
 
     def _fields(self, values: Mapping[str, Any], button: Control | None) -> Iterator[Field]:
-        """The form data set. A disabled control is not in it, unless it got a value."""
+        """The form data set. A disabled control is only in it if it was given a value."""
         filled = self._filled(values)
         sent = defaults(self._controls) | filled
         for control in self._controls:
@@ -153,7 +156,7 @@ class Form:
 
 
 def _of_button(button: Control, *, sent_at_all: bool) -> Iterator[Field]:
-    """What the button adds that was pressed. A picture tells where."""
+    """The fields of the button that was pressed. An image sends the position of the click."""
     if not sent_at_all:
         return
     if button.kind == "image":
@@ -177,12 +180,12 @@ def _size(value: str | File) -> int:
 
 
 def _shown(button: Control) -> str:
-    """A button in a word."""
+    """A word for a button."""
     return button.name or button.attributes.get("id") or button.attributes.get("value") or "unnamed"
 
 
 def _charset(accepted: str | None, of_page: str) -> str:
-    """The charset that a form is sent in: the first that it accepts, else that of the page."""
+    """The charset to send a form in: the first that it accepts, else that of the page."""
     charset: str | None = of_page
     if accepted is not None:
         known = map(_codec, accepted.split())
@@ -200,7 +203,7 @@ def _codec(label: str) -> str | None:
 
 
 def _label(charset: str) -> str:
-    """The name that HTML has for a charset of Python's."""
+    """HTML's name for a charset of Python."""
     if windows := _WINDOWS.fullmatch(charset):
         return f"windows-{windows[1]}"
     if iso := _ISO.fullmatch(charset):
@@ -209,7 +212,7 @@ def _label(charset: str) -> str:
 
 
 def _direction(node: LexborNode) -> str:
-    """Which way the text of an element runs, as far as attributes near it say so."""
+    """The direction of an element's text, according to the attributes around it."""
     at: LexborNode | None = node
     for _ in range(_NEAR):
         named = "" if at is None else (at.attributes.get("dir") or "").lower()

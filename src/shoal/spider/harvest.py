@@ -1,4 +1,4 @@
-"""Calling the handler of a page, and sorting what it yields into tasks, items and files."""
+"""Calls the handler of a page, and sorts what it yields into tasks, items and files."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class UnknownHandler(ShoalError):
 
 
 MAX_YIELDED = 1_000_000
-"""Items, tasks and files of one page. A handler may count as far as a page says, and pages may be
-hostile: it would fill the memory until its worker is killed."""
+"""The most items, tasks and files of one page. A handler may count up to a number on the page, and
+pages may be hostile: it would fill the memory until its worker is killed."""
 _TOO_MUCH = f"a handler yielded more than {MAX_YIELDED:,} items, tasks and files for one page"
 
 
 class _NotYielded(Exception):
-    """A handler yielded what is neither an item nor a task, or too many of them. To the user, that
-    is a TypeError in the line that yields it."""
+    """A handler yielded too many things, or something that is neither an item nor a task. Users see
+    a TypeError in the line with the yield."""
 
 
 class Harvest(msgspec.Struct):
@@ -46,8 +46,7 @@ class Harvest(msgspec.Struct):
     items: list[Any] = []
     files: list[ItemFiles] = []
     links_to_files: int = 0
-    """How many links there are in `files`. One page may have many items, each with all of its
-    files."""
+    """How many links `files` contains. One page may have many items, each with all of the files."""
 
 
 async def harvest(spider: Spider, page: Page) -> Harvest:
@@ -64,8 +63,8 @@ async def harvest(spider: Spider, page: Page) -> Harvest:
 
 
 async def harvest_failure(spider: Spider, failure: Failure) -> Harvest:
-    """Tell the spider of a task that has failed: the method that the task names, or all that there
-    are for any. Whatever it raises is passed on."""
+    """Tell the spider about a failed task: call the method that the task names, else all
+    `on_failure` hooks. Whatever they raise is passed on."""
     name = failure.task.on_failure
     hooks: Sequence[Callable[[Failure], Any]] = spider._shoal_hooks.on_failure
     if name and name != ON_FAILURE:
@@ -90,7 +89,7 @@ async def _sort_given(thing: Any, into: Harvest) -> None:
 
 
 async def _sort(thing: Any, into: Harvest) -> None:
-    """Put what a handler yielded where it belongs; look into lists, generators and the like."""
+    """Sort what a handler yielded; look into lists, generators and the like."""
     if isinstance(thing, Task):
         into.tasks.append(thing)
     elif _is_item(type(thing)):
@@ -114,7 +113,7 @@ async def _sort_all(things: Any, into: Harvest) -> None:
     try:
         inside = iter(_inside(things))
         for inner in islice(inside, MAX_YIELDED):
-            # Nearly everything a page gives is a link, and a call for each would add up.
+            # Nearly everything that a page gives is a link. A call for each would add up.
             if type(inner) is Task:
                 into.tasks.append(inner)
             else:
@@ -132,8 +131,8 @@ def _check_size(into: Harvest) -> None:
 
 
 async def _raise_there(generator: Any, error: _NotYielded) -> None:
-    """Raise it where the user's code has yielded, so that its traceback begins there. It is passed
-    on if that code thinks nothing of it, or is no generator."""
+    """Raise the error where the user's code yields, so that its traceback begins there. It is also
+    raised here, in case that code ignores it or is not a generator."""
     there = TypeError(str(error))
     with suppress(StopIteration, StopAsyncIteration):
         if inspect.isgenerator(generator):
@@ -154,7 +153,7 @@ def _inside(thing: Any) -> Iterable[Any]:
     if inspect.iscoroutine(thing):
         thing.close()
         raise _NotYielded("a handler yielded a coroutine: await it first")
-    if isinstance(thing, Mapping):  # Its keys would be looked into.
+    if isinstance(thing, Mapping):  # Otherwise its keys would be yielded.
         raise _NotYielded(f"a handler yielded a {type(thing).__name__}: use dict(it)")
     if isinstance(thing, Iterable) and not isinstance(thing, bytes | bytearray):
         return thing
@@ -163,7 +162,7 @@ def _inside(thing: Any) -> Iterable[Any]:
 
 
 def _as_children(into: Harvest, page: Page) -> Harvest:
-    """Check the tasks that were yielded, and make them children of their page."""
+    """Check the yielded tasks, and make them children of their page."""
     deeper = page.task.depth + 1
     for index, task in enumerate(into.tasks):
         if not _is_plain(task, page) and (flaw := flaw_of(task)):
@@ -174,8 +173,8 @@ def _as_children(into: Harvest, page: Page) -> Harvest:
 
 
 def _as_child(task: Task, page: Page) -> Task:
-    """A task that a handler made itself is as deep as if it were made by `page.follow`, at least:
-    no limit on depth would hold otherwise."""
+    """Make a task that a handler created itself at least as deep as one of `page.follow`:
+    otherwise limits on depth would not hold."""
     return msgspec.structs.replace(
         task,
         depth=max(task.depth, page.task.depth + 1),
@@ -184,7 +183,7 @@ def _as_child(task: Task, page: Page) -> Task:
 
 
 def _is_plain(task: Task, page: Page) -> bool:
-    """Made by `page.follow` with nothing in it that could be wrong. Most are, and this is quick."""
+    """Whether `page.follow` made the task with no options to check. Most are, so this is quick."""
     return (
         task.parent is not None
         and type(task.priority) is int

@@ -1,7 +1,6 @@
-"""Hooks: what a spider, and the plugins that it has, want to see on the way of a page.
+"""Hooks: methods of a spider and its plugins that are called on the way of a page.
 
-Which of them there are is found out once, when a spider is made. Where there is none, nothing is
-called and nothing is paid.
+They are looked up once, when a spider is made. A hook that does not exist costs nothing.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ TAKES = {
     "opened": (),
     "closed": ("summary",),
 }
-"""The hooks, and what they take: as many as these."""
+"""The hooks, and the parameters that each takes."""
 _METHODS = (FunctionType, staticmethod, classmethod)
 _OF_HANDLERS = ("page", "response")
-"""What handlers call what they take. A method of such a name that takes a page is a handler."""
+"""Parameter names of handlers. A method with the name of a hook that takes a page is a handler."""
 
 ItemHook = Callable[[Any, Page], Any]
 
 
 class Hooks(msgspec.Struct, frozen=True):
-    """What is called, in this order: of the plugins first, and then of the spider itself."""
+    """The methods to call, in this order: those of the plugins first, then the spider's own."""
 
     request: tuple[RequestHook, ...] = ()
     item: tuple[ItemHook, ...] = ()
@@ -46,11 +45,11 @@ class Hooks(msgspec.Struct, frozen=True):
     opened: tuple[Callable[[], Any], ...] = ()
     """Called before a crawl begins, once: see fleet/life_hooks.py."""
     closed: tuple[Callable[[Any], Any], ...] = ()
-    """Called with a summary when it is over."""
+    """Called with a summary when the crawl is over."""
 
 
 def is_hook(spider: type, name: str) -> bool:
-    """Whether a spider's method of this name is a hook, and so no handler."""
+    """Whether a spider's method of this name is a hook, and so not a handler."""
     method = inspect.getattr_static(spider, name, None)
     if name not in TAKES or not isinstance(method, _METHODS):
         return False
@@ -65,8 +64,8 @@ def is_hook(spider: type, name: str) -> bool:
 
 
 def mistaken_hooks(spider: type) -> Iterator[tuple[str, str]]:
-    """Methods with the name of a hook that take neither what a hook takes nor a page, each with
-    what is wrong with it. They are not called as hooks."""
+    """Methods with the name of a hook that take neither its parameters nor a page, each with a
+    message. They are not called as hooks."""
     for name, takes in TAKES.items():
         method = inspect.getattr_static(spider, name, None)
         if not isinstance(method, _METHODS) or is_hook(spider, name):
@@ -77,8 +76,8 @@ def mistaken_hooks(spider: type) -> Iterator[tuple[str, str]]:
 
 
 def hooks_of(spider: Any, plugins: Iterable[Any]) -> Hooks:
-    """The hooks of a spider and of its plugins: objects, or classes to make one of. Raises
-    ConfigError for a plugin that is none."""
+    """The hooks of a spider and of its plugins, which are objects or classes. Raises ConfigError
+    if something is not a plugin."""
     made = [_made(plugin) for plugin in plugins]
     found: dict[str, tuple[Any, ...]] = {}
     for name in TAKES:
@@ -91,30 +90,32 @@ def hooks_of(spider: Any, plugins: Iterable[Any]) -> Hooks:
 
 
 def _made(plugin: Any) -> Any:
-    """A plugin that is a class is made without arguments."""
+    """A plugin as an object. A class is called without arguments."""
     shown = getattr(plugin, "__name__", None) or type(plugin).__name__
     if isinstance(plugin, str):
-        raise ConfigError(f"plugins: {plugin!r:.80} is text; a spider lists classes or objects")
+        raise ConfigError(f"plugins: {plugin!r:.80} is text; list classes or objects")
     if isinstance(plugin, type):
         try:
             plugin = plugin()
         except Exception as error:
             raise ConfigError(f"plugin {shown}: {type(error).__name__}: {error}") from error
     if not any(callable(getattr(plugin, name, None)) for name in TAKES):
-        raise ConfigError(f"plugin {shown} has no method of these: {', '.join(TAKES)}")
+        raise ConfigError(f"plugin {shown} has none of these methods: {', '.join(TAKES)}")
     return plugin
 
 
 def _check_returns(hook: Any) -> None:
-    """An `item` that forgets to return what it has changed would drop everything, unseen."""
+    """Raise ConfigError if an `item` hook never returns anything: it would drop all items."""
     function = hook.__func__ if isinstance(hook, MethodType) else hook
     if not isinstance(function, FunctionType) or _gives(function):
         return
-    raise ConfigError(f"{function.__qualname__} returns nothing: return the item, or None for none")
+    raise ConfigError(
+        f"{function.__qualname__} returns nothing: return the item, or None to drop it"
+    )
 
 
 def _gives(function: FunctionType) -> bool:
-    """Whether a function may return anything but None, or raise: as far as its code shows."""
+    """Whether a function may return anything but None, or raise, according to its bytecode."""
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         return True
     steps = list(dis.get_instructions(function))
@@ -122,15 +123,15 @@ def _gives(function: FunctionType) -> bool:
         is_none = before.opname == "LOAD_CONST" and before.argval is None
         if step.opname == "RETURN_VALUE" and (step.is_jump_target or not is_none):
             return True
-    # Python 3.12 and 3.13 have one step for it.
+    # Python 3.12 and 3.13 have a single instruction for it.
     returned = [step.argval for step in steps if step.opname == "RETURN_CONST"]
     raises = any(step.opname == "RAISE_VARARGS" for step in steps)
     return raises or any(value is not None for value in returned)
 
 
 async def through_hooks(items: list[Any], page: Page, hooks: Sequence[ItemHook]) -> list[Any]:
-    """The items that are left of these, or that have become of them. Raises what hooks raise, and
-    TypeError for what is no item."""
+    """The items that the hooks return for these. Raises what hooks raise, and TypeError if a hook
+    returns something that is not an item."""
     for hook in hooks:
         left: list[Any] = []
         for item in items:

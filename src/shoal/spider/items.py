@@ -1,4 +1,4 @@
-"""Items: typed records, their keys, and the validation that each passes before it is stored."""
+"""Items: typed records, their keys, and their validation before they are stored."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class InvalidItem(ShoalError):
 
 @dataclass_transform()
 class Item:
-    """Base of typed records. Subclasses are dataclasses: annotate the fields, name the key.
+    """The base class of typed records. Subclasses are dataclasses: annotate fields, name the key.
 
         class Product(Item, key="sku"):       # or key=("shop", "sku")
             sku: str
             price: float
 
     Two items of one class with the same key are one record, and the newest scrape wins. Without a
-    key, an item is known by its content.
+    key, an item is identified by its content.
     """
 
     __key__: ClassVar[tuple[str, ...] | None] = None
@@ -47,24 +47,26 @@ def _checked_key(cls: type, key: str | Sequence[str]) -> tuple[str, ...]:
     fields = {field.name for field in dataclasses.fields(cls)}
     missing = [name for name in names if name not in fields]
     if missing or not names:
-        raise ConfigError(f"{cls.__name__}: the key names no field: {', '.join(missing) or '()'}")
+        raise ConfigError(
+            f"{cls.__name__}: key= must name fields, not {', '.join(missing) or '()'}"
+        )
     return names
 
 
 def key_names(key: str | Sequence[str]) -> tuple[str, ...]:
-    """The fields of a key, as a user wrote them: one name or several."""
+    """The names of the fields of a key, which a user may write as one name or several."""
     return (key,) if isinstance(key, str) else tuple(key)
 
 
 class _Form(msgspec.Struct, frozen=True):
-    """How items of one class are checked and stored. Worked out once per class."""
+    """How items of one class are checked and stored. Made once per class."""
 
     kind: str
     key: tuple[str, ...]
     check: Callable[[bytes], object]
-    """Raises if the JSON form does not fit the class's annotations."""
+    """Raises if the JSON does not match the class's annotations."""
     builtins: Callable[[Any], Any]
-    """What to encode: the item itself where msgspec knows its class."""
+    """Returns what to encode: the item itself if msgspec knows its class."""
 
 
 _encode = msgspec.json.Encoder().encode
@@ -84,13 +86,13 @@ def is_item_class(cls: type) -> bool:
 def store_form(
     item: Any, *, url: str, fingerprint: bytes, scraped_at: float, key: Sequence[str] = ()
 ) -> StoredItem | RejectedItem:
-    """The item as it is stored or, if it is not valid, as it is rejected. Never raises.
+    """The item as it is stored or, if it is invalid, as it is rejected. Never raises.
 
-    `key` names the fields of its key where its class does not.
+    `key` names the fields of its key if its class does not.
     """
     try:
         kind, key_text, data = _checked(item, key)
-    except Exception as error:  # an item's own code runs here, and may raise anything
+    except Exception as error:  # An item's own code runs here and may raise anything.
         return RejectedItem(
             kind=kind_of(type(item)),
             data=_shown(item),
@@ -109,7 +111,7 @@ def _checked(item: Any, named_key: Sequence[str]) -> tuple[str, str, bytes]:
     form = _form(type(item))
     content = form.builtins(item)
     data = _encode(content)
-    # msgspec writes NaN and infinity as null, so only a null makes it worth looking for them.
+    # msgspec writes NaN and infinity as null, so they are only looked for if there is a null.
     if b"null" in data:
         _reject_non_finite(msgspec.to_builtins(content), "")
     form.check(data)
@@ -121,7 +123,7 @@ def _checked(item: Any, named_key: Sequence[str]) -> tuple[str, str, bytes]:
 
 def _make_form(cls: type) -> _Form:
     if not is_item_class(cls):
-        raise InvalidItem(f"{cls.__name__} is no item: use an Item, a dict or a dataclass")
+        raise InvalidItem(f"{cls.__name__} is not an item: use an Item, a dict or a dataclass")
     if issubclass(cls, dict):
         return _Form(kind_of(cls), (), _any_object, _with_text_keys)
     key = key_names(getattr(cls, "__key__", None) or ())
@@ -134,7 +136,7 @@ _form: Callable[[type], _Form] = cache(_make_form)
 
 
 def kind_of(cls: type) -> str:
-    """The name under which items of a class are kept."""
+    """The kind under which items of a class are stored."""
     return "item" if issubclass(cls, dict) else cls.__name__
 
 
@@ -143,7 +145,7 @@ def _checker(cls: type) -> Callable[[bytes], object]:
         raise InvalidItem(f"{cls.__name__} is array_like, so it has no field names to store")
     try:
         return msgspec.json.Decoder(cls).decode
-    except Exception as error:  # annotations are code: resolving them may raise anything
+    except Exception as error:  # Annotations are code, so resolving them may raise anything.
         raise InvalidItem(f"{cls.__name__} cannot be checked: {error}") from None
 
 
@@ -152,7 +154,7 @@ def _itself(item: Any) -> Any:
 
 
 def _any_object(_data: bytes) -> None:
-    """No annotations to check: a dict has none, and pydantic has checked its own."""
+    """Accept anything: a dict has no annotations, and pydantic has already checked its own."""
 
 
 def _with_text_keys(item: dict[Any, Any]) -> dict[Any, Any]:
@@ -163,7 +165,7 @@ def _with_text_keys(item: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _pydantic_dump(item: Any) -> Any:
-    # A model that was changed after it was validated only warns; here that is an error.
+    # If a model was changed after its validation, pydantic only warns. Here that is an error.
     content = item.model_dump(mode="json", warnings="error")
     if not isinstance(content, dict):
         raise InvalidItem("a model must dump to an object")
@@ -205,15 +207,15 @@ def _reason(error: Exception) -> str:
 
 
 def _shown(item: Any) -> str:
-    """The item as far as it can be shown: JSON, or its repr."""
+    """The item for people, as JSON if possible, else as its repr."""
     try:
         return _encode(item).decode()[:SHOWN_CHARACTERS]
-    except Exception:  # whatever made it invalid may well make it unprintable
+    except Exception:  # What made it invalid may also make it unprintable.
         return _safe_repr(item)
 
 
 def _safe_repr(item: Any) -> str:
     try:
         return repr(item)[:SHOWN_CHARACTERS]
-    except Exception:  # its repr is its own code
+    except Exception:  # Its repr is its own code.
         return f"<{type(item).__name__}>"

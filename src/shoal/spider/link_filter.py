@@ -1,4 +1,4 @@
-"""Which links are wanted, by their addresses: what `Page.follow_all` and rules are told."""
+"""Filters links by their addresses, for the options of `Page.follow_all` and of rules."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ wmv doc docm docx dot dotm dotx epub odp ods odt pdf potm potx pps ppsm ppsx ppt
 xlsb xlsm xlsx xltm xltx eot otf ttf woff woff2
 """
 FILE_EXTENSIONS = frozenset(_OF_FILES.split())
-"""How the names of files end that are no pages."""
+"""Extensions of files that are not pages."""
 
 
 class LinkFilter(msgspec.Struct, frozen=True):
-    """What the address of a link must be like."""
+    """Says which links are wanted, by their addresses."""
 
     allow: tuple[UrlPattern, ...]
-    """One of these, if there are any."""
+    """If there are any, the address must match one of these."""
     deny: tuple[UrlPattern, ...]
-    """And none of these."""
+    """The address must match none of these."""
     files: bool
-    """Whether it may lead to a file that is no page."""
+    """Whether the link may lead to a file that is not a page."""
 
     def wants(self, url: str) -> bool:
         """Whether an absolute address is wanted."""
@@ -42,7 +42,7 @@ class LinkFilter(msgspec.Struct, frozen=True):
 def link_filter(
     allow: str | Iterable[str], deny: str | Iterable[str], files: Any
 ) -> LinkFilter | None:
-    """The filter for what a user says. None: all links are wanted. Raises ValueError."""
+    """The filter for these options. None: all links are wanted. Raises ValueError."""
     if allow == () and deny == () and files is not False:
         return None
     return LinkFilter(
@@ -51,7 +51,7 @@ def link_filter(
 
 
 def is_file(url: str) -> bool:
-    """Whether an address ends like that of a file which is no page."""
+    """Whether an address has the extension of a file that is not a page."""
     name = url[path_at(url) :].partition("?")[0].rpartition("/")[2]
     _, dot, extension = name.rpartition(".")
     return bool(dot) and extension.lower() in FILE_EXTENSIONS

@@ -1,4 +1,4 @@
-"""The spider for plain URLs: it follows the links on their hosts, and stores what each page is."""
+"""The spider for plain URLs: it follows the links on their hosts, and stores an item per page."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def spider_for(targets: Sequence[str]) -> type[Spider]:
 
 
 def urls_of(spider: type[Spider]) -> list[str] | None:
-    """The URLs that a spider was made for by `spider_for`; None if it was not."""
+    """The URLs of a spider that `spider_for` made. None for other spiders."""
     if spider.__bases__ == (LinkSpider,) and spider.__module__ == __name__:
         return list(spider.start_urls)
     return None

@@ -1,4 +1,4 @@
-"""The links of what a user may ask to follow: a URL, a selection, parsel's selectors."""
+"""Finds the links in what a user wants to follow: a URL, a selection, parsel's selectors."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def links_of_each(targets: Iterable[Link]) -> Iterator[str]:
-    """The links of several such."""
+    """The links of several targets. None is skipped."""
     for target in targets:
         if target is not None:
             yield from links_of(target)
 
 
 def links_of(target: Link) -> Iterator[str]:
-    """The links of one such. Raises ValueError if it is something else."""
+    """The links of one target. Raises ValueError if it is something else."""
     if isinstance(target, str):
         yield target
     elif isinstance(target, Selection):
@@ -33,11 +33,11 @@ def links_of(target: Link) -> Iterator[str]:
     elif hasattr(target, "root"):
         yield from _parsel_links(target)
     else:
-        raise ValueError(f"cannot follow {target!r}: not a URL and not a selection")
+        raise ValueError(f"cannot follow {target!r}: neither a URL nor a selection")
 
 
 def _parsel_links(selector: Selector) -> Iterator[str]:
-    """The link of a parsel selector, as `links_in`: it holds a value, or an element of lxml."""
+    """The link of a parsel selector, like `links_in`. It holds a value or an lxml element."""
     if isinstance(selector.root, str):
         yield selector.root
         return
@@ -47,14 +47,14 @@ def _parsel_links(selector: Selector) -> Iterator[str]:
 
 
 def links_inside(found: Selection, regions: Selection | None, *, nofollow: bool) -> Iterator[str]:
-    """The links of elements that are in one of the regions, if those are given; with `nofollow`
-    only of those that do not say rel=nofollow. Raises ValueError if there are values among them: an
-    address does not know where it was found."""
+    """The links of elements in one of the regions, if there are any; with `nofollow`, without those
+    that have rel=nofollow. Raises ValueError if there are values among them: an address does not
+    know where it was found."""
     inside = None if regions is None else {node.mem_id: True for node in elements_in(regions)}
     for each in found:
         node = next(elements_in(each), None)
         if node is None:
-            raise ValueError("within= and nofollow= want elements: follow 'a', not 'a::attr(href)'")
+            raise ValueError("within= and nofollow= need elements: follow 'a', not 'a::attr(href)'")
         if inside is not None and not _is_inside(node, inside):
             continue
         if nofollow and "nofollow" in (node.attrs.get("rel") or "").lower().split():
@@ -63,8 +63,8 @@ def links_inside(found: Selection, regions: Selection | None, *, nofollow: bool)
 
 
 def _is_inside(node: LexborNode, known: dict[int, bool]) -> bool:
-    """Whether an element is one of those that are known to be inside, or below one. Each is looked
-    at once, however deep a page is."""
+    """Whether an element is known to be inside, or below one that is. Each is visited only once,
+    however deep a page is."""
     way: list[int] = []
     above: LexborNode | None = node
     while above is not None and above.mem_id not in known:

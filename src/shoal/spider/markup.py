@@ -1,4 +1,4 @@
-"""Parsing HTML: from a body's bytes to its text and its tree, however broken the body is."""
+"""Parses HTML: turns the bytes of a body into its text and its tree, however broken it is."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from shoal.spider import trial
 
 FEW_TAGS, MANY_TAGS = 1_500, 5_000
 """Lexbor's time grows with the square of a page's tags, or with their cube: see `_REOPENED`. With
-few it takes a fifth of a second at worst, whatever they are. With many it may take a second."""
+few tags, it takes a fifth of a second at worst. With many, it may take a second."""
 
 MANY_REOPENED = 50
 
 SMALL_BYTES = 48 * 1024
-"""A page of this size has no tag with so many attributes that they take a second."""
+"""A page of this size cannot have a tag with so many attributes that they take a second."""
 
 _NUL = "\0"
-"""Joins texts that are to be told apart: an HTML parser never lets one into a tree."""
+"""Separates texts: an HTML parser never lets it into a tree."""
 
 _REOPENED = re.compile(
-    rb"<(?=[bcefhinstu])"  # Most tags are none of these: this finds out quickly.
+    rb"<(?=[bcefhinstu])"  # Quickly rules out most tags.
     rb"(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u|body|html)[\s/]"
 )
-"""Tags with attributes that a parser opens again in every paragraph in which they are not closed,
-all that differ; and those that collect the attributes of all their like."""
+"""Tags with attributes that a parser opens again in every paragraph until they are closed, if they
+differ; and tags that collect the attributes of all tags with the same name."""
 
 _ATTRIBUTE = rb"""[ \t\n\f\r/]*+[^ \t\n\f\r/>%(not)b][^ \t\n\f\r/>=%(not)b]*+(?:
     [ \t\n\f\r]*+=[ \t\n\f\r]*+(?:
@@ -42,40 +42,42 @@ _ATTRIBUTE = rb"""[ \t\n\f\r/]*+[^ \t\n\f\r/>%(not)b][^ \t\n\f\r/>=%(not)b]*+(?:
     ) | (?![ \t\n\f\r]*+=)
 )"""
 _TAG = rb"[^ \t\n\f\r/>%%(not)b]*+(?:%b){0,50}+[ \t\n\f\r/]*+" % _ATTRIBUTE
-"""With a sane number of attributes: each is compared with all those before it. This is HTML's own
-grammar: what a parser takes for a value is one here, and ends no tag."""
+"""A tag with a sane number of attributes: a parser compares each with all those before it. This is
+HTML's own grammar: a value for a parser is a value here, and does not end the tag."""
 _USUAL_TAG = rb"""[a-z0-9]{0,20}+(?:[ ][a-z]{1,30}+="[^"]{0,200}+"){0,10}+>"""
-"""Most are like this, which is recognised in half the time."""
+"""Most tags look like this, which is recognised in half the time."""
 _PLAIN_TAG = (_TAG % {b"not": b"<"}) + rb"(?:>|\Z)"
 _UNCLEAR_TAG = re.compile(rb"<[a-zA-Z](?!%b)(?!%b)" % (_USUAL_TAG, _PLAIN_TAG), re.VERBOSE)
-"""Where a tag may begin that has no end before the next one may. No byte is looked at for two of
-them, so this takes linear time."""
+"""The start of a possible tag that has no end before the next possible tag. No byte is read for two
+of them, so this takes linear time."""
 _SANE_TAG = re.compile(rb"<[a-zA-Z]" + (_TAG % {b"not": b""}) + rb">", re.VERBOSE)
 
 MANY_UNCLEAR, SANE_TAG_BYTES = 1_000, 4 * 1024
-"""How many of these are looked at once more, and how much of each. A `<` is in some values, and in
-many a script."""
+"""How many of these are checked again, and how many bytes of each. Some values, and many scripts,
+contain a `<`."""
 
 _NOT_FOR_PAGES = frozenset(
     {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"}
 )
-"""Codecs of Python that no page is written in; some take quadratic time."""
+"""Codecs of Python that no page uses. Some take quadratic time."""
 
 
 def text(body: bytes, content_type: str) -> str:
-    """The body as text. What cannot be decoded becomes U+FFFD."""
+    """The body as text. Bytes that cannot be decoded become U+FFFD."""
     return to_unicode(*_encoded(body, content_type))
 
 
 def as_utf8(body: bytes, content_type: str) -> bytes:
-    """The body as Lexbor reads it. It reads UTF-8 by itself, which saves a copy."""
+    """The body as Lexbor reads it: in UTF-8. If it is UTF-8 already, it is not copied."""
     raw, encoding = _encoded(body, content_type)
     return raw if encoding == "utf-8" else to_unicode(raw, encoding).encode()
 
 
 def tree(body: bytes, content_type: str, *, is_tried: bool = False) -> tuple[LexborNode, ...]:
-    """The root element; nothing for a body without markup: empty or binary. Raises Unparsable.
-    Unless it was tried before, it is now if it has to be."""
+    """The root element. Nothing for a body without markup: empty or binary. Raises Unparsable.
+
+    An odd page is first tried in another process, unless it was tried before.
+    """
     source = as_utf8(body, content_type)
     if not source or source.isspace() or _is_binary(source, content_type):
         return ()
@@ -83,13 +85,13 @@ def tree(body: bytes, content_type: str, *, is_tried: bool = False) -> tuple[Lex
         refuse_endless(source)
     try:
         root = LexborHTMLParser(source).root
-    except SelectolaxError:  # no memory left: a small page can ask for gigabytes of elements
+    except SelectolaxError:  # No memory left: a small page can need gigabytes for its elements.
         raise Unparsable("the page takes too much memory to parse") from None
     return () if root is None else (root,)
 
 
 def visible_text(scope: Sequence[LexborNode]) -> str:
-    """The text of a tree without that of scripts and style sheets. The tree stays as it is."""
+    """The text of a tree, without scripts and style sheets. The tree is not changed."""
     return " ".join(_visible_text(root) for root in scope)
 
 
@@ -100,9 +102,9 @@ def _visible_text(root: LexborNode) -> str:
     for hidden in root.css("script, style"):
         if not (code := hidden.text(separator=_NUL)):
             continue
-        # It is the next text that reads like this; whether it is the very one does not matter.
+        # This finds the next text that is the same. It does not have to be the same node.
         end = rest.find(f"{_NUL}{code}{_NUL}", begin)
-        if end < 0:  # One inside another one. To go on searching would take quadratic time.
+        if end < 0:  # It is inside another one. Searching on would take quadratic time.
             break
         parts.append(rest[begin:end])
         begin = end + len(code) + 1
@@ -114,7 +116,7 @@ def _is_binary(source: bytes, content_type: str) -> bool:
 
 
 def _encoded(body: bytes, content_type: str) -> tuple[bytes, str]:
-    """The body without its byte order mark, and its encoding as far as one can tell."""
+    """The body without its byte order mark, and its most likely encoding."""
     encoding, mark = read_bom(body)
     if encoding is not None and mark is not None:
         return body[len(mark) :], encoding
@@ -129,8 +131,8 @@ def _encoded(body: bytes, content_type: str) -> tuple[bytes, str]:
 
 
 def charset(body: bytes, content_type: str) -> str:
-    """The encoding that a page says it is in, in which its forms are sent; if it says none, the one
-    it is read in."""
+    """The encoding that a page declares, in which its forms are sent. If it declares none, the
+    encoding in which the page is read."""
     encoding, _ = read_bom(body)
     named = encoding or _encoding_named(content_type) or html_body_declared_encoding(body)
     return named if named and _can_decode(named) else _encoded(body, content_type)[1]
@@ -140,7 +142,7 @@ _encoding_named = lru_cache(maxsize=256)(http_content_type_encoding)
 
 
 def _declared(body: bytes) -> str | None:
-    # Plain ASCII reads the same in all that a page may declare but ISO-2022-JP, which has escapes.
+    # ASCII is the same in all encodings of pages except ISO-2022-JP, which has escapes.
     if body.isascii() and b"\x1b" not in body:
         return "utf-8"
     return html_body_declared_encoding(body)
@@ -151,20 +153,20 @@ def _can_decode(encoding: str) -> bool:
         return False
     try:
         b"x".decode(encoding, "replace")
-    except (LookupError, ValueError):  # base64 and the like: codecs, but not of text
+    except (LookupError, ValueError):  # base64 and the like are codecs, but not for text.
         return False
     return True
 
 
 def refuse_endless(html: bytes) -> None:
-    """Raise Unparsable for a page that takes too much time or memory to parse. Where a few quick
-    looks do not show that it is harmless, it is tried elsewhere."""
+    """Raise Unparsable for a page that takes too much time or memory to parse. Unless a few quick
+    checks show that it is harmless, it is tried in another process."""
     if is_odd(html):
         trial.check(html)
 
 
 def is_odd(html: bytes) -> bool:
-    """Whether a page has to be tried before it is parsed."""
+    """Whether a page must be tried in another process before it is parsed."""
     tags = html.count(b"<")
     if tags > MANY_TAGS:
         return True

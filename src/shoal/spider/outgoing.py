@@ -1,4 +1,4 @@
-"""A request just before it leaves, as the hook `request` may still change it."""
+"""A request just before it is sent, when the hook `request` may still change it."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from shoal.core.urls import parse
 
 
 class Outgoing:
-    """What is about to be sent for a task. Nothing of what changes here is kept: a task is known by
-    what it was before, and its next try begins with that."""
+    """The request that is about to be sent for a task.
+
+    Changes to it are not kept: the next try begins with the unchanged task.
+    """
 
     __slots__ = ("body", "headers", "task", "url")
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        """Whose request it is. For looking at."""
+        """The task of the request. Read it only."""
         self.url = task.url
-        """The path and the query may change; scheme, host and port may not."""
+        """Its path and query may be changed; its scheme, host and port may not."""
         self.headers = dict(task.headers)
-        """Beside those that every request has, and in place of them: `User-Agent`."""
+        """Added to the headers of every request. They may replace those: `User-Agent`."""
         self.body = task.body
-        """Text, or None. Of a task with `body_is_base64`, that."""
+        """Text, or None. It is base64 if the task has `body_is_base64`."""
 
     def __repr__(self) -> str:
         return f"<Outgoing {self.method} {self.task.url}>"
@@ -38,7 +40,7 @@ class Outgoing:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The notes that came with the task: its `meta`."""
+        """The notes of the task: its `meta`."""
         return self.task.meta
 
 
@@ -46,13 +48,13 @@ RequestHook = Callable[[Outgoing], Awaitable[object] | object]
 
 
 async def outgoing(task: Task, hooks: Sequence[RequestHook]) -> Task:
-    """The task as it is sent after all hooks have seen it. Raises what they raise, BadUrl, and
-    ValueError for what cannot be sent, or not there."""
+    """The task as it is sent, after all hooks. Raises what they raise, BadUrl, and ValueError if
+    the changed request cannot be sent or leaves its host."""
     request = Outgoing(task)
     for hook in hooks:
-        said = hook(request)
-        if inspect.isawaitable(said):
-            await said
+        returned = hook(request)
+        if inspect.isawaitable(returned):
+            await returned
     changed = msgspec.structs.replace(
         task, url=request.url, headers=request.headers, body=request.body
     )
@@ -61,7 +63,8 @@ async def outgoing(task: Task, hooks: Sequence[RequestHook]) -> Task:
 
 
 def _check(task: Task, changed: Task) -> None:
-    """The lease is a permission for one host, and guards have looked at that one."""
+    """Raise if a hook made an invalid request. It may not leave the host that the lease permits and
+    that was checked."""
     if changed.url != task.url:
         asked, now = parse(task.url), parse(changed.url)
         if (now.protocol, now.host) != (asked.protocol, asked.host):

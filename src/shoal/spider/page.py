@@ -1,4 +1,4 @@
-"""A fetched page, as a handler gets it: a document, and the tasks that come of it."""
+"""A fetched page, as a handler gets it: a document, and methods to make tasks from it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Page(Document):
             session=session,
         )
         self.max_links: int | None = None
-        """How many links `follow_all` takes at most: a page may have a million."""
+        """The most links that `follow_all` takes: a page may have a million."""
         self.links_cut = 0
         """How many links it left out."""
         self._followed_at: datetime | None = None
@@ -78,8 +78,9 @@ class Page(Document):
         meta: Mapping[str, Any] | None = None,
         task: Task | None = None,
     ) -> Page:
-        """A page that was not fetched, for testing handlers. Text is encoded as UTF-8. Give its
-        task's notes as `meta`, or a whole `task`. Raises BadUrl.
+        """A page that was not fetched, for testing handlers.
+
+        Text is encoded as UTF-8. Give its task's notes as `meta`, or a whole `task`. Raises BadUrl.
 
             page = Page.from_html("https://example.com/", "<h1>Hello</h1>")
             assert page.css("h1::text").get() == "Hello"
@@ -158,20 +159,21 @@ class Page(Document):
 
         - `form` is sent urlencoded, or as multipart if there are `files`: `{"photo": ("a.png",
           data)}`, with the media type as a third value where the name does not tell it.
-        - Tasks of one `chain`, a name of your choice, are done one after another, in the order in
-          which they are added, by any worker. Different chains run side by side.
-        - `proxy_pool`: the pool of exits it leaves by; "direct" for none. By default, the pool of
-          the crawl, if it has one.
-        - `session`: the account it is fetched with: "shop" for any of a group, "shop#alice" for a
-          certain one, "none" for none. By default, what this page's own task says.
+        - `chain`: a name of your choice. Tasks of one chain are done one after another, in the
+          order in which they are added, by any worker. Different chains run side by side.
+        - `proxy_pool`: the pool of exits to use; "direct" for none. By default, the pool of the
+          crawl, if it has one.
+        - `session`: the account to fetch it with: "shop" for any of a group, "shop#alice" for a
+          certain one, "none" for none. By default, that of this page's own task.
         - `accept`: statuses besides 2xx whose responses the handler reads.
-        - `max_retries` takes the place of the crawl's own limit.
-        - `not_before`: when it may be sent: a datetime with a time zone, or a time from now, "10m".
-        - `on_failure`: the method of the spider that is called with a `Failure` if the task dies
-          or is dropped.
+        - `max_retries`: a limit for this task, in place of the crawl's.
+        - `not_before`: when to send it at the earliest: a datetime with a time zone, or a time from
+          now, "10m".
+        - `on_failure`: the method of the spider to call with a `Failure` if the task dies or is
+          dropped.
 
-        Raises ValueError if there is no link in the selection or an option cannot be, and BadUrl
-        if the link does not lead to a page (`mailto:`, ...).
+        Raises ValueError if the selection has no link or an option is invalid, and BadUrl if the
+        link does not lead to a page (`mailto:`, ...).
         """
         if unknown or target is NOTHING:
             raise unknown_word("follow", unknown)
@@ -222,7 +224,7 @@ class Page(Document):
         nofollow: bool = False,
         **unknown: Never,
     ) -> list[Task]:
-        """The tasks to fetch all links that a CSS query finds, or those in a selection or a list.
+        """The tasks to fetch all links of a CSS query, a selection or a list.
 
             yield from page.follow_all("a.product", self.product)
             yield from page.follow_all("a", allow="/catalog", deny="/*?sort=")
@@ -230,13 +232,13 @@ class Page(Document):
         A string is always CSS, never a URL. Links that do not lead to a page are skipped. Options
         that are not named here are those of `follow`.
 
-        - `allow`, `deny`: only links whose addresses fit one of the patterns of `allow`, and none
-          of `deny`. Patterns are written as in robots.txt: "/product/", "/*?sort=", "*.pdf$".
+        - `allow`, `deny`: only links whose addresses match a pattern of `allow` and none of `deny`.
+          Patterns are written as in robots.txt: "/product/", "/*?sort=", "*.pdf$".
         - `within`: CSS of the parts of the page that the links must be in.
         - `nofollow=True` leaves out links with rel=nofollow.
         - `files=False` leaves out links to files that are not pages, judged by their extensions.
 
-        Raises ValueError for an option that cannot be.
+        Raises ValueError if an option is invalid.
         """
         if unknown or targets is NOTHING:
             raise unknown_word("follow_all", unknown)
@@ -286,8 +288,7 @@ class Page(Document):
         on_failure: Handler | None = None,
         **unknown: Never,
     ) -> Task:
-        """The task to send a form of this page as a browser would, and have the handler read the
-        answer.
+        """The task to send a form of this page, as a browser would. The handler reads the response.
 
             yield page.submit("form#search", {"q": "shoes", "in_stock": True}, self.results)
 
@@ -296,21 +297,21 @@ class Page(Document):
 
         A value is text or a number; True or False for a check box; a name and bytes for a file; a
         list where a field takes several. None leaves the field out. Fields without a value here
-        are sent as the page has them.
+        are sent as they are on the page.
 
         If the page was fetched with an account, the form is sent with the same one, because its
         hidden fields belong to it. A `session` given here overrides that. Other options are those
         of `follow`.
 
         Raises ValueError if there is no such form, field, choice or button, BadUrl if the form does
-        not lead to a page, and Unparsable if there is too much in it.
+        not lead to a page, and Unparsable if the form is too large.
         """
         if unknown or form is NOTHING:
             raise unknown_word("submit", unknown)
         try:
             submission = self._form(form).submission(values or {}, self._pressed(button))
             sent, action = submission.sent(headers), submission.action
-            # An action that is empty leads to the page itself, whatever its base is.
+            # An empty action leads to the page itself, whatever its base is.
             url = self.urljoin(action) if action else urls.join(urls.parse(self.url), "")
             address = submission.address(url)
         except ValueError as error:
@@ -344,14 +345,14 @@ class Page(Document):
         proxy_pool: str | None = None,
         session: str | None = None,
     ) -> ItemFiles:
-        """A file that belongs to an item, at a URL or at the link in a selection. Yield it; the
-        item comes along, and need not be yielded as well.
+        """A file that belongs to an item, at a URL or at the link in a selection.
 
             yield page.file(page.css("a.datasheet"), item=product)
 
-        It is fetched as pages are, before other pages of its host, and stored once however often it
-        is named. Exports say under `field` where it is, or why it is missing: a bad address costs
-        the item nothing else. None, or a selection without a link, means no file.
+        Yielding it also yields the item. The file is fetched like a page, before other pages of its
+        host, and stored once however often it is named. Exports say under `field` where it is, or
+        why it is missing; a bad address does no other harm to the item. None, or a selection
+        without a link, means no file.
 
         For `proxy_pool` and `session` see `follow`.
         """
@@ -369,11 +370,11 @@ class Page(Document):
         proxy_pool: str | None = None,
         session: str | None = None,
     ) -> ItemFiles:
-        """All files that a CSS query finds, or those in a selection or a list: see `file`.
+        """All files of a CSS query, a selection or a list that belong to an item: see `file`.
 
             yield page.files("img.gallery", item=product)
 
-        A string is always CSS. Of an `img` the file is at its `src`, of a link at its `href`.
+        A string is always CSS. The file of an `img` is at its `src`, that of a link at its `href`.
         """
         links = self._links(targets, None, nofollow=False)
         return self._files(links, item, field, priority, headers, proxy_pool, session)
@@ -403,14 +404,14 @@ class Page(Document):
         if within is None and not nofollow:
             return links_in(found) if isinstance(found, Selection) else links_of_each(found)
         if not isinstance(found, Selection):
-            raise ValueError("within= and nofollow= go with a CSS query, or a selection")
+            raise ValueError("within= and nofollow= need a CSS query or a selection")
         regions = None if within is None else self._selected(within)
         return links_inside(found, regions, nofollow=nofollow)
 
     def _form(self, form: str | Selection) -> Form:
         node = next(elements_in(self._selected(form)), None)
         if node is None or node.tag != "form":
-            raise ValueError("no such form" if node is None else f"<{node.tag}> is no form")
+            raise ValueError("no such form" if node is None else f"<{node.tag}> is not a form")
         (root,) = self._parsed()
         return Form(root, node, markup.charset(self.body, self._content_type))
 
@@ -421,7 +422,7 @@ class Page(Document):
         return self.css(query) if isinstance(query, str) else query
 
     def _pages(self, links: Iterable[str]) -> Iterator[str]:
-        """The addresses of those links that lead to pages."""
+        """The addresses of the links that lead to pages."""
         base = self._base_url()
         for link in links:
             try:

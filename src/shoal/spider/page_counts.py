@@ -1,4 +1,4 @@
-"""Counting pages by the numbers in a shop's texts: "1-20 of 4,813", "4.813 Produkte", "Page 3 of
+"""Counts pages from the numbers in a shop's texts: "1-20 of 4,813", "4.813 Produkte", "Page 3 of
 400". Pure."""
 
 from __future__ import annotations
@@ -7,15 +7,15 @@ import re
 from collections.abc import Iterable
 
 MAX_DIGITS = 18
-"""No shop counts further. Longer numbers are cut to this: they are absurd either way."""
+"""No shop has larger numbers. Longer ones are cut to this: they are absurd anyway."""
 
 MAX_TEXT = 2_000
-"""What is longer says no number of pages; a hostile one would keep a worker busy."""
+"""Longer texts do not contain a number of pages; hostile ones would keep a worker busy."""
 
 _GROUPED = r"\d{{1,3}}([{marks}])\d{{3}}(?:\{group}\d{{3}})*+(?!\d)"
 _INDIAN = r"\d{1,2}(?:,\d{2})+,\d{3}(?!\d)"
 _MARKS = ".,'’\u00a0\u202f\u2009"
-"""What stands between thousands: 4,813, 4.813, 4'813, and spaces that do not break a line."""
+"""Separators of thousands: 4,813, 4.813, 4'813, and spaces that do not break a line."""
 
 _TO = r"[-–—‑−~～]|(?:to|bis|à|a|al|tot|til|till|do|до)\b"
 
@@ -34,17 +34,17 @@ _RANGE = re.compile(
 
 
 def largest_number(text: str) -> int | None:
-    """The largest number in a text: "Page 3 of 4,813". Plain spaces part numbers: "398 399 400"."""
+    """The largest number in a text: "Page 3 of 4,813". Spaces separate numbers: "398 399 400"."""
     return max(_numbers(_IN_TEXT, text), default=None)
 
 
 def total_of(text: str) -> int | None:
-    """How many things a text says there are: the largest number in it, "4 813" being one."""
+    """The total that a text gives: the largest number in it. "4 813" is one number."""
     return max(_numbers(_IN_TOTAL, text), default=None)
 
 
 def range_of(text: str) -> tuple[int, int] | None:
-    """The first and the last thing on this page, where a text says that: "21–40 of 4,813"."""
+    """The first and the last thing on this page, if the text says that: "21–40 of 4,813"."""
     for match in _RANGE.finditer(text[:MAX_TEXT]):
         first, last = whole(match["first"]), whole(match["last"])
         if first <= last:
@@ -53,10 +53,10 @@ def range_of(text: str) -> tuple[int, int] | None:
 
 
 def page_size(text: str, pages_before: int) -> int | None:
-    """How many things a page has, by the range in its text.
+    """How many things a page has, from the range in its text.
 
-    The last page has fewer than the others. So on any but the first page, what counts is how many
-    come before it.
+    The last page may have fewer than the others. So on all pages but the first, the number of
+    things before it counts.
     """
     shown = range_of(text)
     if shown is None:
@@ -68,12 +68,12 @@ def page_size(text: str, pages_before: int) -> int | None:
 
 
 def pages_for(total: int, size: int) -> int:
-    """How many pages so many things take. An empty catalogue has a page too."""
+    """How many pages this many things take. An empty catalogue has one page."""
     return max(-(-total // size), 1)
 
 
 def whole(text: str) -> int:
-    """The number that is written in a text, whatever stands between its digits."""
+    """The number in a text, ignoring everything between its digits."""
     digits = "".join(sign for sign in text if sign.isdecimal())
     return int(digits[:MAX_DIGITS])
 

@@ -1,5 +1,5 @@
-"""Reading a page with a spider: run its handler, and get items to be stored and tasks to be
-followed. For visits and for reparsing."""
+"""Reads a page with a spider: runs its handler and returns items to store and tasks to follow.
+Used by visits and by reparsing."""
 
 from __future__ import annotations
 
@@ -25,34 +25,33 @@ from shoal.spider.spider import Spider
 
 
 class Reading(msgspec.Struct):
-    """What a handler gave for one page, with items as they are stored."""
+    """The results of a handler for one page, with items as they are stored."""
 
     tasks: list[Task] = []
     links_cut: int = 0
-    """Links that were left out, as there were too many."""
+    """How many links were left out because there were too many."""
     items: list[StoredItem] = []
     rejected: list[RejectedItem] = []
     files: list[Task] = []
     """The tasks for the files of these items."""
     no_files: list[StoredFile] = []
-    """Files of these items that are never asked for."""
+    """Files of these items that are not fetched."""
     error: BaseException | None = None
-    """What the handler raised. Then there is nothing else."""
+    """What the handler raised. If it raised, there are no results."""
 
 
 async def read(
     spider: Spider, page: Page, scraped_at: float, *, canonical: bool = False
 ) -> Reading:
-    """Run the task's handler on its page. Raises only what came through it from outside, OwnFault
-    for one.
+    """Run the task's handler on its page. Raises only errors from outside, such as OwnFault.
 
-    With `canonical`, items have the address that the page gives as its own.
+    With `canonical`, items get the address that the page gives as its own.
     """
     return await _read(harvest(spider, page), spider, page, scraped_at, canonical=canonical)
 
 
 async def read_failure(spider: Spider, failure: Failure, scraped_at: float) -> Reading:
-    """Tell the spider of a task that has failed. What it gives is read as from a page."""
+    """Tell the spider about a failed task. What it yields is handled as for a page."""
     return await _read(harvest_failure(spider, failure), spider, failure._page, scraped_at)
 
 
@@ -75,7 +74,7 @@ async def _read(
     except BaseException as error:  # Also sys.exit(): a page must not end its worker.
         if is_meant_for_us(error):
             raise
-        if not isinstance(error, Drop):  # Its items are no items either.
+        if not isinstance(error, Drop):  # If a handler raised, its counts do not count.
             own_counts.forget()
         return Reading(error=error)
     reading = Reading(found.tasks, page.links_cut)
@@ -97,7 +96,7 @@ async def _read(
 async def _with_files(
     found: Harvest, page: Page, hooks: Sequence[ItemHook]
 ) -> tuple[list[Any], list[Sequence[ItemFiles]]]:
-    """The items that are left, and the files of each. What hooks make of an item has its files."""
+    """The items after the hooks, and the files of each. Items that hooks return keep the files."""
     of_items: dict[int, list[ItemFiles]] = {}
     for each in found.files:
         of_items.setdefault(id(each.item), []).append(each)
@@ -118,7 +117,7 @@ def _refer(
     reading: Reading,
     wanted: WantedFiles,
 ) -> None:
-    """Give items that are stored references to their files, and have these fetched."""
+    """Give stored items references to their files, and have the files fetched."""
     for row, given in zip(rows, files, strict=True):
         if isinstance(row, StoredItem) and (refs := wanted.refs(given)):
             row.data = with_refs(row.data, refs)
@@ -126,8 +125,8 @@ def _refer(
 
 
 def is_meant_for_us(error: BaseException) -> bool:
-    """Whether it came through the user's code from outside: Ctrl-C, or the visit was cancelled, or
-    our own machine could not read the page."""
+    """Whether an error comes from outside the user's code: Ctrl-C, a cancelled visit, or a machine
+    that could not read the page."""
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is not None and task.cancelling() > 0

@@ -1,4 +1,4 @@
-"""Words that people bring along from Scrapy, and what they are here."""
+"""Scrapy's words that people use out of habit, and what to write instead."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 NOTHING: Any = object()
-"""Stands for a first argument that was left out: people write Scrapy's words in its place."""
+"""Stands for a missing first argument: people may have used one of Scrapy's words instead."""
 
 WORDS = {
     "callback": "write handler=",
@@ -19,7 +19,7 @@ WORDS = {
     "urls": "write the list itself, as the first argument",
     "cookies": 'write session=, or cookies = "visit" on the spider',
 }
-_FORM = "write CSS that finds the form, as the first argument"
+_FORM = "write CSS that selects the form, as the first argument"
 OF_FORMS = WORDS | {
     "formdata": "write the values themselves, as the second argument",
     "formcss": _FORM,
@@ -29,7 +29,7 @@ OF_FORMS = WORDS | {
     "formxpath": _FORM,
     "clickdata": "write button=",
 }
-"""Those of `FormRequest.from_response`."""
+"""The words of `FormRequest.from_response`."""
 ATTRIBUTES = {
     "body_as_unicode": "page.text",
     "cb_kwargs": "page.meta",
@@ -40,17 +40,16 @@ ATTRIBUTES = {
     "request": "page.task",
     "selector": "page.css()",
 }
-"""Those of responses and selections."""
+"""The attributes of responses and selections."""
 
 
 def translated(function: str, word: str) -> str | None:
-    """What to write for an argument that the function has in Scrapy. None for any other."""
+    """What to write instead of one of Scrapy's arguments. None for any other word."""
     return (OF_FORMS if function == "submit" else WORDS).get(word)
 
 
 def unknown_word(function: str, words: Iterable[str]) -> TypeError:
-    """What to raise for arguments that a function does not have, or for a first one that is not
-    there."""
+    """The error for arguments that a function does not have, or for a missing first argument."""
     word = next(iter(words), None)
     if word is None:
         return TypeError(f"{function}() needs a first argument")
@@ -60,13 +59,13 @@ def unknown_word(function: str, words: Iterable[str]) -> TypeError:
 
 
 def unknown_attribute(thing: object, name: str) -> AttributeError:
-    """What to raise for an attribute that a page or a selection does not have."""
-    said = f"{type(thing).__name__!r} object has no attribute {name!r}"
+    """The error for an attribute that a page or a selection does not have."""
+    message = f"{type(thing).__name__!r} object has no attribute {name!r}"
     if ours := ATTRIBUTES.get(name):
-        said = f"{said}, which is Scrapy's: write {ours}"
-    return AttributeError(said, name=name, obj=thing)
+        message = f"{message}, which is Scrapy's: write {ours}"
+    return AttributeError(message, name=name, obj=thing)
 
 
 def is_request_of_scrapy(thing: object) -> bool:
-    """Whether it is a `scrapy.Request`, or of a class derived from it."""
+    """Whether it is a `scrapy.Request` or one of a derived class."""
     return any(cls.__module__.startswith("scrapy.http") for cls in type(thing).__mro__)

@@ -1,8 +1,7 @@
-"""CSS selections of a page, on Lexbor. Queries are written as in Scrapy: `h1::text`,
-`a::attr(href)`.
+"""CSS selections of a page, by Lexbor, with queries as in Scrapy: `h1::text`, `a::attr(href)`.
 
 `h1::text` is each text directly inside an h1; `h1 ::text`, with a space, is all text below it too.
-A selection finds nothing before it is asked, and `.get()` looks no further than the first result.
+A selection searches only when it is used, and `.get()` stops at the first result.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ Found = LexborNode | str
 """A result: an element, or the text or attribute value that the query asked for."""
 
 NUL = "\0"
-"""Joins texts to be split again: an HTML parser never lets one into a tree."""
+"""Joins texts that are split again later. An HTML parser never lets it into a tree."""
 
 _TOKEN = re.compile(r"""\\.|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[()\[\],]""", re.DOTALL)
 _PSEUDO = re.compile(r"""::(?:text|attr\(\s*["']?([^\s"'()]+)["']?\s*\))$""", re.IGNORECASE)
 _ALL_BELOW = re.compile(r"(.*[^\s>+~])\s+\*?", re.DOTALL)
 _WANTS_ELEMENT = re.compile(r"(^|[\s>+~])$")
 MAX_TEXT = 128 * 1024 * 1024
-"""Characters that the results of one query may have in all."""
+"""The most characters that all results of one query may have together."""
 
 SRC_TAGS = frozenset({"img", "script", "iframe", "frame", "source"})
 
@@ -46,7 +45,7 @@ class Part(Protocol):
 
 
 class Elements:
-    """`a`: the elements. Holds a whole comma list where no part has a pseudo-element."""
+    """`a`: the elements. It is a whole comma list if no part of it has a pseudo-element."""
 
     def __init__(self, selector: str) -> None:
         self.selector = selector
@@ -59,7 +58,7 @@ class Elements:
 
 
 class Attributes:
-    """`a::attr(href)`: the attribute's values; elements without it are skipped."""
+    """`a::attr(href)`: the values of the attribute. Elements without it are skipped."""
 
     def __init__(self, selector: str, name: str) -> None:
         self.selector = selector
@@ -107,7 +106,7 @@ class Texts:
 
 
 class AllTexts:
-    """`h1 ::text`: each text below the elements, at any depth; without a selector, the scope's."""
+    """`h1 ::text`: each text below the elements, at any depth; or below the scope: `::text`."""
 
     def __init__(self, selector: str | None) -> None:
         self.selector = selector
@@ -144,14 +143,14 @@ def _texts_in_order(root: LexborNode, parents: set[int]) -> Iterator[str]:
 
 
 def _skip(matches: Iterator[LexborNode], count: int) -> None:
-    """Pass over the matches inside a match: they come next, as matches are in document order."""
+    """Skip the matches inside a match: they come next, because matches are in document order."""
     for _ in range(count):
         next(matches, None)
 
 
 @lru_cache(maxsize=1024)
 def parse_query(query: str) -> tuple[Part, ...]:
-    """Take a query apart. Raises ValueError if it is not valid CSS."""
+    """Split a query into its parts. Raises ValueError if it is not valid CSS."""
     pieces = _split_at_commas(query)
     if any(_PSEUDO.search(piece) for piece in pieces):
         parts = tuple(_part(piece) for piece in pieces)
@@ -177,7 +176,7 @@ def _part(piece: str) -> Part:
 
 
 def _split_at_commas(query: str) -> list[str]:
-    """The parts of a comma list; commas in brackets and quotes do not part."""
+    """The parts of a comma list. Commas in brackets and quotes do not separate parts."""
     pieces, start, depth = [], 0, 0
     for token in _TOKEN.finditer(query):
         sign = token.group()
@@ -192,7 +191,7 @@ def _split_at_commas(query: str) -> list[str]:
 
 
 def _check(query: str, parts: Sequence[Part]) -> None:
-    """Lexbor looks at a selector only when it runs one, so run them all, on nothing."""
+    """Raise ValueError if a part is not valid. Lexbor only finds out when it runs a selector."""
     nothing = LexborHTMLParser("")
     try:
         for part in parts:
@@ -203,7 +202,7 @@ def _check(query: str, parts: Sequence[Part]) -> None:
 
 
 def _rather(query: str) -> str:
-    """What to write for what is XPath, or an address."""
+    """A hint what to write instead of an XPath query or an address."""
     if query.startswith(("//", "./", "(")):
         return " (page.xpath() takes XPath)"
     return " (page.follow() takes a URL)" if query.startswith(("/", "http")) else ""
@@ -220,8 +219,10 @@ class Selection:
         parts: tuple[Part, ...] = (),
         shape: Shape | None = None,
     ) -> None:
-        """What `parts` find in the scope's elements; without parts, the scope itself. `shape` is
-        that of their page, if it may be hostile."""
+        """Select what `parts` find in the scope's elements; without parts, the scope itself.
+
+        `shape` is the shape of their page, if the page may be hostile.
+        """
         self._scope = scope
         self._parts = parts
         self._shape = shape
@@ -232,7 +233,7 @@ class Selection:
     @overload
     def get(self, default: str) -> str: ...
     def get(self, default: str | None = None) -> str | None:
-        """The first result as text: an element's is its HTML."""
+        """The first result as text. For an element, that is its HTML."""
         first = self._first()
         return default if first is None else _as_text(first)
 
@@ -241,7 +242,7 @@ class Selection:
         return list(_bounded(self._all()))
 
     def css(self, query: str) -> Selection:
-        """What the query finds in these elements, and among them."""
+        """What the query finds below these elements and among them."""
         return Selection(self._all(), parse_query(query), self._shape)
 
     @property
@@ -280,7 +281,7 @@ class Selection:
         self._refuse_endless()
         for scope in self._scope:
             if isinstance(scope, str):
-                continue  # a text has nothing below it
+                continue  # A text has nothing below it.
             for part in self._parts:
                 if (first := part.first(scope)) is not None:
                     return first
@@ -305,8 +306,7 @@ class Selection:
 
 
 def links_in(selection: Selection) -> Iterator[str]:
-    """The links of a selection: values as they are, elements by their href (images, ... by their
-    src)."""
+    """The links of a selection: values as they are, the href of elements (src of images, ...)."""
     for found in selection._all():
         if isinstance(found, str):
             yield found
@@ -322,14 +322,13 @@ def elements_in(selection: Selection) -> Iterator[LexborNode]:
 
 
 def texts_in(selection: Selection) -> Iterator[str]:
-    """The texts of a selection: values as they are, elements by all text below them, in lines."""
+    """The texts of a selection: values as they are, and all text below elements, in lines."""
     for found in selection._all():
         yield found if isinstance(found, str) else found.text(deep=True, separator="\n")
 
 
 def _bounded(all_found: Sequence[Found]) -> Iterator[str]:
-    """Results as text. Elements in one another have the same text again and again: there is an end
-    to that."""
+    """Results as text. Raises Unparsable if they are too long: nested elements repeat text."""
     left = MAX_TEXT
     for found in all_found:
         text = _as_text(found)

@@ -1,7 +1,7 @@
-"""An account while it is logged in: requests one after the other, as a browser would make them.
+"""The login of an account: requests one after the other, as a browser would make them.
 
-How a request gets to its host is not known here: see worker/visits/logins.py. What is known here is
-what a browser knows: its cookies, where redirects lead, what a form sends.
+This does what a browser does: it keeps cookies, follows redirects and sends forms. It does not know
+how a request gets to its host: see worker/visits/logins.py.
 """
 
 from __future__ import annotations
@@ -24,43 +24,42 @@ from shoal.spider.page import Page
 from shoal.spider.selection import Selection
 
 Send = Callable[[Task, str], Awaitable[Page]]
-"""Sends one request, with this Cookie header, when it is its turn. Follows no redirects."""
+"""Sends one request with this Cookie header, when its turn comes. Follows no redirects."""
 
 
 def place(url: str) -> str:
-    """An address as it may be told of: what is before its host, and behind its path, may be a
-    secret."""
+    """An address to show, without what may be secret before its host or after its path."""
     parsed = parse(url)
     return f"{parsed.protocol}//{parsed.host}{parsed.pathname}"
 
 
 class Session:
-    """What the method `login` of a spider logs an account in with.
+    """Makes the requests with which the method `login` of a spider logs an account in.
 
-    Its requests keep to the rate of their host, as all others do. Cookies are kept, redirects are
-    followed.
+    Its requests keep to the rate of their host, like all others. Cookies are kept, and redirects
+    are followed.
     """
 
     def __init__(self, name: str, account: Mapping[str, str], send: Send, jar: Jar = EMPTY) -> None:
         self.name = name
         """`shop#alice`."""
         self.account = account
-        """All columns of the account, by their names."""
+        """All columns of the account, by name."""
         self.jar = jar
         """Its cookies so far."""
         self.page: Page | None = None
-        """The last page that was asked for."""
+        """The page of the last request."""
         self._send = send
         self._first = ""
         self._form_page = ""
-        self._turn = asyncio.Lock()  # An account has one request under way.
+        self._turn = asyncio.Lock()  # An account makes one request at a time.
 
     def __repr__(self) -> str:
         return f"<Session {self.name}>"
 
     @property
     def user(self) -> str:
-        """The column `user` of the account. Without one, its name."""
+        """The column `user` of the account, or its name if there is no such column."""
         return self.account.get("user") or self.name.partition("#")[2]
 
     @property
@@ -72,17 +71,17 @@ class Session:
 
     @property
     def login_url(self) -> str:
-        """Where the login began, as far as can be told: the page whose form was sent first, else
-        the first address; without its query, which may have a password in it. Empty if that is the
-        front page of a site: pages redirect to there for many reasons."""
+        """Where the login seems to have begun: the page whose form was sent first, else the first
+        address. Without its query, which may contain a password. Empty if it is the front page of a
+        site: pages redirect there for many reasons."""
         began = self._form_page or self._first
         if not began or (place := parse(began)).pathname == "/":
             return ""
         return f"{place.protocol}//{place.host}{place.pathname}"
 
     async def get(self, url: str, *, headers: Mapping[str, str] | None = None) -> Page:
-        """The page at this address, or where that redirects to. Raises LoginFailed if there is no
-        end to redirects."""
+        """Get the page at this address, or where that redirects to. Raises LoginFailed if there are
+        too many redirects."""
         return await self._open(Task(url=url, headers=dict(headers or {})))
 
     async def post(
@@ -96,8 +95,8 @@ class Session:
         method: str = "POST",
         headers: Mapping[str, str] | None = None,
     ) -> Page:
-        """Send a form, JSON, files or other bytes: see `Page.follow`. Raises ValueError if that
-        cannot be."""
+        """Send a form, JSON, files or other bytes: see `Page.follow`. Raises ValueError if an
+        option is invalid."""
         sent = bodies.sent(method, headers, body=body, form=form, json=json, files=files)
         return await self._open(Task(url=url, **sent._asdict()))
 
@@ -111,8 +110,7 @@ class Session:
         headers: Mapping[str, str] | None = None,
     ) -> Page:
         """Send a form of a page: see `Page.submit`. Raises ValueError if there is no such form, and
-        LoginFailed if a password would leave in the clear though the login began under
-        encryption."""
+        LoginFailed if it would be sent unencrypted although the login began encrypted."""
         task = page.submit(form, values, button=button, headers=headers)
         where = parse(task.url)
         if self._first.startswith("https:") and where.protocol == "http:":
@@ -128,9 +126,9 @@ class Session:
         task.url = join(parse(task.url), "")
         while True:
             if len(task.url) > MAX_URL_LENGTH:
-                raise LoginFailed(f"an address of more than {MAX_URL_LENGTH} characters")
+                raise LoginFailed(f"a URL of more than {MAX_URL_LENGTH} characters")
             self._first = self._first or task.url
-            # So that whoever sends it sees to it that it leaves as this account.
+            # So that it is sent with this account.
             task.session, task.depth, task.parent = self.name, 0, None
             page = self.page = await self._asked(task)
             target = page.headers.get("Location")

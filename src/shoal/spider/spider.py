@@ -21,14 +21,14 @@ from shoal.spider.selection import parse_query
 from shoal.spider.session import Session
 
 Seeds = Iterable[Task | str] | AsyncIterable[Task | str] | Awaitable[Iterable[Task | str]]
-"""What `start` may be: a generator, plain or async, or anything that gives a list."""
+"""What `start` may return: a generator, plain or async, a list, or an awaitable list."""
 
 LOGIN = "login"
 ON_FAILURE = "on_failure"
 
 
 class Spider:
-    """Base of spiders. Write `parse`, and a method for each further kind of page.
+    """The base class of spiders. Write `parse`, and a method for each further kind of page.
 
     A handler takes a page and yields items, tasks (`page.follow(...)`) or lists of them. It may be
     a generator, plain or async, or return a list. Any setting can be a class attribute: those of
@@ -36,22 +36,22 @@ class Spider:
     """
 
     name: ClassVar[str] = "spider"
-    """The crawl's name. By default the class's, in lower case."""
+    """The crawl's name. By default, the name of the class in lower case."""
     start_urls: Sequence[str] = ()
     catalogue: Catalogue | Sequence[Catalogue]
-    """Listings whose pages are numbered: all their pages are read, by the handlers they name."""
+    """Listings with numbered pages. All their pages are read, by the handlers they name."""
     rules: Sequence[Follow] = ()
-    """Links that are followed from all pages that `parse` reads, beside what it yields itself."""
+    """Links to follow on all pages that `parse` reads, besides what it yields itself."""
     expect: str = ""
-    """CSS of something that every HTML page of the site has: `h1.title`. A page without it is taken
-    for a block: no handler gets it, and it is tried again."""
+    """CSS of something that every HTML page of the site has: `h1.title`. A page without it counts
+    as a block: no handler gets it, and it is tried again."""
     login_url: str = ""
-    """Where people log in. A page that redirects there shows that its session has ended."""
+    """The address of the login page. A redirect to it means that the session has ended."""
     accept: Iterable[int] = ()
-    """Statuses, beside 2xx, whose answers its handlers read: `{404}`."""
+    """Statuses besides 2xx whose responses the handlers read: `{404}`."""
     logged_in: Any = ""
-    """CSS of something that only pages for who is logged in have: the proof of a login. Or a method
-    `logged_in(self, page)` that says whether a page shows it."""
+    """CSS of something that a page has only if you are logged in. Or a method
+    `logged_in(self, page)` that says whether a page shows that you are."""
     seeds_itself: ClassVar[bool] = False
     """Whether its workers queue its first tasks. Only spiders of Scrapy do."""
 
@@ -59,7 +59,7 @@ class Spider:
     """Requests per host, for the whole fleet: `2/s`, `30/m`, `auto`, `none`."""
     concurrency_per_host: int
     allowed_hosts: Sequence[str]
-    """Hosts, and those below them, that may be crawled."""
+    """Hosts that may be crawled, including their subdomains."""
     max_pages: int | None
     max_depth: int | None
     max_pages_per_host: int | None
@@ -67,35 +67,35 @@ class Spider:
     max_retries: int
     max_links_per_page: int
     robots: bool
-    """Whether robots.txt is obeyed. It is, by default."""
+    """Whether robots.txt is obeyed. By default, it is."""
     user_agent: str
     session: str | None
-    """The accounts that pages are fetched with: a group, `shop`, or one account of it. An account
-    is logged in by `async def login(self, session)`, a method that gets a `Session`; unless the
-    group's table in shoal.toml says how."""
+    """The accounts to fetch pages with: a group, `shop`, or one account of it, `shop#alice`. The
+    method `async def login(self, session)` logs an account in with a `Session`, unless the group's
+    table in shoal.toml describes the login."""
     accounts: str | None
     """A file with the accounts of that group."""
 
     plugins: Sequence[Any] = ()
-    """What several spiders share: classes, or objects, with hooks of their own. See hooks.py."""
+    """Classes or objects with hooks that several spiders share. See hooks.py."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "name" not in vars(cls):
             cls.name = cls.__name__.lower()
-        catalogues_of(cls)  # A mistake in it is said at once.
+        catalogues_of(cls)  # To report mistakes at once.
         _check_css(cls, "expect")
         _check_css(cls, "logged_in")
         _check_accept(cls)
 
     @cached_property
     def _shoal_hooks(self) -> Hooks:
-        """What is called on the way of its pages, unless whoever made it has added to that."""
+        """The hooks of the spider and its plugins. Code that creates a spider may add more."""
         return hooks_of(self, self.plugins)
 
     @cached_property
     def _shoal_rules(self) -> FollowRules:
-        """Its rules, once they were looked at. Raises ConfigError."""
+        """Its rules, checked. Raises ConfigError."""
         cls = type(self)
         return read_rules(cls.__name__, self.rules, lambda name: is_handler(cls, name))
 
@@ -105,25 +105,29 @@ class Spider:
         return logging.getLogger(self.name)
 
     def count(self, name: str, times: int = 1) -> None:
-        """Count something, for the whole fleet: `self.count("sold_out")` in a handler or a hook.
-        It counts with the end of the task; not if the handler raises, or is called again for it.
-        At most 64 names: letters, digits, and - _ . only."""
+        """Count something across the fleet: `self.count("sold_out")` in a handler or a hook.
+
+        It counts once the task is done; not if the handler raises or is called again for it. At
+        most 64 names, of letters, digits, and - _ . only.
+        """
         count(name, times)
 
     def start(self) -> Seeds:
-        """The first tasks, or their URLs. By default, `start_urls`."""
+        """The first tasks or their URLs. By default, `start_urls`."""
         if isinstance(self.start_urls, str):
             raise ConfigError(f"{type(self).__name__}.start_urls must be a list of URLs")
         return self.start_urls
 
     def blocked(self, page: Page) -> str | bool | None:
-        """Whether the site has sent something else than the page that was asked for: True, or the
-        kind of block in a word. Such a page reaches no handler and is tried again, by another exit
-        where there are any. False: it is no block, whatever it looks like. None: no opinion."""
+        """Whether the site sent a block instead of the page: True, or the kind of block in a word.
+
+        A blocked page reaches no handler and is tried again, through another exit if there is one.
+        False: it is not a block, whatever it looks like. None: no opinion.
+        """
         return None
 
     def parse(self, page: Page) -> Any:
-        """Reads the pages that no other handler was named for. By default, for the rules alone."""
+        """Read the pages that name no other handler. By default, only `rules` use them."""
         if self.rules:
             return None
         raise NotImplementedError(f"{type(self).__name__} has no method 'parse'")
@@ -151,13 +155,12 @@ def check_rules(spider: Spider) -> None:
 
 
 def login_of(spider: Spider) -> Callable[[Session], Awaitable[Page | None]] | None:
-    """The method by which a spider logs accounts in. None: it has none."""
+    """The method with which a spider logs accounts in. None: it has none."""
     return getattr(spider, LOGIN) if _has_login(type(spider)) else None
 
 
 def _has_login(spider: type) -> bool:
-    """A method `login` is for sessions if that is what it takes. One that takes a page is a handler
-    like any other."""
+    """Whether `login` takes a session. A `login` that takes a page is an ordinary handler."""
     method = getattr(spider, LOGIN, None)
     if not isinstance(method, FunctionType | MethodType):
         return False
@@ -165,7 +168,7 @@ def _has_login(spider: type) -> bool:
 
 
 def is_handler(spider: type[Spider], name: str) -> bool:
-    """Whether a task may name this. Tasks may be hostile."""
+    """Whether a task may name this method as its handler. Tasks may be hostile."""
     return name in handlers_of(spider)
 
 
@@ -187,4 +190,4 @@ def _public_methods(spider: type) -> frozenset[str]:
 
 
 handlers_of: Callable[[type], frozenset[str]] = cache(_public_methods)
-"""What a task of the spider may name: the methods that the user wrote, and `parse`."""
+"""The methods that a task of the spider may name: those that the user wrote, and `parse`."""

@@ -1,4 +1,4 @@
-"""The first tasks of a spider: what `start` gives, and the first pages of its catalogues."""
+"""The first tasks of a spider: those of `start`, and the first pages of its catalogues."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def starts_nowhere(spider: type[Spider]) -> bool:
 
 
 def unread_starts(spider: type[Spider]) -> str:
-    """Why nobody reads the pages that a spider starts with. Empty: somebody does."""
+    """Why no method reads the pages that a spider starts with. Empty: there is one."""
     if spider.start is not Spider.start or not spider.start_urls:
         return ""
     if spider.parse is not Spider.parse or spider.rules:
@@ -43,7 +43,7 @@ def unread_starts(spider: type[Spider]) -> str:
 
 
 def _catalogue_seeds(spider: Spider) -> Iterator[Task]:
-    # They come first: a start URL that is the same page does not know that it is one of them.
+    # They come first: a start URL for the same page would not be known as part of the catalogue.
     for task in first_tasks(catalogues_of(spider)):
         if not is_handler(type(spider), task.job_type):
             raise ConfigError(

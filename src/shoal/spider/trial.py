@@ -1,7 +1,7 @@
-"""Trials: odd pages are first parsed in a process that can be ended.
+"""Trials: odd pages are first parsed in a process that can be killed.
 
-A parser works off a page in one call that nothing can interrupt. There are pages of some kilobytes
-that it takes hours for, or gigabytes. What is odd, `markup.py` says.
+A parser parses a page in one call that nothing can interrupt. Some pages of a few kilobytes take
+hours or gigabytes. `markup.py` decides which pages are odd.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from shoal.spider import trial_process
 from shoal.spider.trial_process import FINE, HEADER, NOT_THERE, TOO_LARGE
 
 SECONDS, SECONDS_PER_BYTE = 0.5, 0.1 / 1024 / 1024
-"""Processor time for a page, and for each byte of it. A sane page takes a tenth."""
+"""Processor time for a page, plus for each byte of it. A sane page takes a tenth of that."""
 
 TREE_BYTES, TREE_BYTES_PER_BYTE = 256 * 1024 * 1024, 16
-"""Memory for the tree of a page, likewise."""
+"""Memory for the tree of a page, plus for each byte of it."""
 
 PATIENCE = 60
-"""How many times longer the clock may say that it takes: other processes want the processor too.
-On a busy machine there are dozens."""
+"""How many times longer it may take by the clock: other processes need the processor too. On a busy
+machine there are dozens."""
 
 TRIES = 2
-"""A process may also end for reasons of its own."""
+"""How often to try a page: a process may also end for other reasons."""
 
 CRASHES = (-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT, -signal.SIGILL, -signal.SIGFPE)
-"""What a parser may end with on a page. Any other end is somebody else's doing."""
+"""Exit codes of a parser that crashes on a page. Any other end has other causes."""
 
 _COMMAND = (sys.executable, "-P", str(Path(trial_process.__file__)))
 
 
 class Trial:
-    """The process in which odd pages are parsed first. It is started when it is needed, and again
-    after a page has ended it."""
+    """The process in which odd pages are parsed first. It is started when needed, and again after a
+    page has ended it."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
     def check(self, page: bytes, selector: str = NOT_THERE, seconds: float | None = None) -> None:
-        """Return if a page can be parsed, and a selector be run on it, with reasonable effort. Else
-        raise Unparsable; or OwnFault if our own machine is to blame that nobody knows. `seconds`
-        are of processor time, and larger pages get more. Without, they are those of a page."""
+        """Return if a page can be parsed, and a selector run on it, with reasonable effort. Else
+        raise Unparsable, or OwnFault if our own machine could not try it. `seconds` is processor
+        time, and larger pages get more; the default is that for parsing."""
         seconds = SECONDS if seconds is None else seconds
         with self._lock:
             for _ in range(TRIES):
@@ -71,19 +71,19 @@ class Trial:
         process, self._process = self._process, None
         if process is None:
             return None
-        process.kill()  # One that has ended keeps the exit code it ended with.
+        process.kill()  # If it has already ended, its exit code stays.
         with suppress(BrokenPipeError), process:
             pass
         return process.wait()
 
     def _ask(self, page: bytes, selector: bytes, seconds: float) -> bytes:
-        """The answer of the process about one page; nothing if it has ended."""
+        """The answer of the process about one page. Empty if the process has ended."""
         try:
             return self._asked(page, selector, seconds)
-        except (OSError, RuntimeError) as error:  # No process or no thread to be had.
+        except (OSError, RuntimeError) as error:  # No process or no thread is available.
             self.close()
             raise OwnFault(getattr(error, "strerror", None) or str(error)) from error
-        except BaseException:  # Its answer would be taken for that to the next question.
+        except BaseException:  # Otherwise its answer would be read for the next page.
             self.close()
             raise
 
@@ -107,14 +107,14 @@ class Trial:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(  # noqa: S603 - it is a script of ours
+    return subprocess.Popen(  # noqa: S603 - our own script
         _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
 
 
 @contextmanager
 def _killed_after(process: subprocess.Popen[bytes], seconds: float) -> Iterator[threading.Event]:
-    """Kill a process if the block takes longer than this. The event says that it was so."""
+    """Kill a process if the block takes longer than this. Then the event is set."""
     is_late = threading.Event()
 
     def give_up() -> None:
@@ -132,7 +132,7 @@ def _killed_after(process: subprocess.Popen[bytes], seconds: float) -> Iterator[
 
 _trial = Trial()
 check = _trial.check
-"""`Trial.check` in the one process that tries pages for this process."""
+"""`Trial.check` of the one trial process that belongs to this process."""
 
 atexit.register(_trial.close)
 os.register_at_fork(after_in_child=_trial.__init__)  # type: ignore[misc]

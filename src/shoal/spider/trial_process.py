@@ -1,8 +1,8 @@
-"""The process in which odd pages are tried: see trial.py. It runs as a script of its own and
-imports no more than the parser, so that it starts at once.
+"""The process in which odd pages are tried: see trial.py.
 
-It reads one page after the other from stdin, and answers with one byte each. A page that takes too
-much time ends it: the system keeps the time.
+It runs as a script and imports only the parser, so that it starts at once. It reads one page after
+the other from stdin, and answers each with one byte. If a page takes too much processor time, the
+system ends the process.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ HEADER = struct.Struct("!QQdQ")
 FINE, TOO_LARGE = b"+", b"m"
 
 OWN_BYTES = 256 * 1024 * 1024
-"""What the process itself may take, without any page. Most of it is never touched."""
+"""Memory for the process itself, without any page. Most of it is never used."""
 
 NOT_THERE = "shoal-nothing *"
-"""Nothing is in such an element, so all that an element is in is looked at. Where elements are deep
-in one another, that takes longer than to parse them, and handlers ask such questions."""
+"""A selector that never matches, so that all ancestors of each element are searched. For deeply
+nested elements that takes longer than parsing, and handlers use such selectors."""
 
 
 def main() -> None:
@@ -48,11 +48,11 @@ def _serve(pages: BinaryIO, answers: BinaryIO) -> None:
 
 
 def _limit_memory(wanted: int) -> None:
-    """Never more than the system lets this process have, and the next page may have it all."""
+    """Set a memory limit, at most the system's, that the next page can raise again."""
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     if most != resource.RLIM_INFINITY:
         wanted = min(wanted, most)
-    with suppress(OSError, ValueError):  # Some systems keep no such limit.
+    with suppress(OSError, ValueError):  # Some systems have no such limit.
         resource.setrlimit(resource.RLIMIT_AS, (wanted, most))
 
 

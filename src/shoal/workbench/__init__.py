@@ -1,4 +1,4 @@
-"""Working on a spider, before there is a crawl: one page tried, spiders checked, a first one
-written, a prompt. Imports fleet and what is below; nothing here touches the stores of a crawl,
-except to look into them.
+"""Tools for working on a spider: try one page, check spiders, write a first spider, a prompt.
+
+Imports fleet and the layers below it. The stores of a crawl are only read here, never changed.
 """

@@ -1,4 +1,4 @@
-"""What is wrong with shoal.toml, and with the variables of the environment."""
+"""Finds mistakes in shoal.toml and in environment variables."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _LINE = re.compile(r"\(at line (\d+)")
 
 
 def check_file(spiders: Collection[str] | None) -> list[Finding]:
-    """What is wrong with the shoal.toml of the working folder, if there is one. `spiders` are the
-    names that tables of spiders may have; None: it is not known which there are."""
+    """The mistakes in the shoal.toml of the working folder, if there is one. `spiders` are the
+    names that tables of spiders may have; None: they are not known."""
     try:
         table = config.read_file()
     except ConfigError as error:
@@ -49,13 +49,13 @@ def check_file(spiders: Collection[str] | None) -> list[Finding]:
 
 
 def check_variables(environ: Mapping[str, str]) -> list[Finding]:
-    """Variables that look like settings, and are none; and those that have wrong values."""
+    """The variables that look like misspelt settings, and those that have wrong values."""
     found = [*_values(environ)]
     for variable in sorted(environ):
         name = variable.removeprefix(ENV_PREFIX).removesuffix(FILE_SUFFIX).lower()
         if not variable.startswith(ENV_PREFIX) or name in SETTINGS:
             continue
-        if nearest(name, SETTINGS, NEAR):  # Variables may be somebody else's.
+        if nearest(name, SETTINGS, NEAR):  # Others may belong to other programs.
             found.append(Finding(variable, 0, f"no setting {name!r}{meant(name, SETTINGS)}"))
     return found
 
@@ -73,7 +73,7 @@ def _values(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _flaw_of(name: str, value: Any) -> str:
-    """What is wrong with a setting by itself: of several wrong ones, all are said."""
+    """What is wrong with one setting alone, so that all wrong settings are reported."""
     try:
         config.build({name: value})
     except ConfigError as error:
@@ -90,7 +90,7 @@ def _settings(table: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _of_spiders(table: Any, spiders: Collection[str] | None) -> Iterator[Finding]:
-    """The tables [spider.NAME]."""
+    """The mistakes in the tables [spider.NAME]."""
     for name in table if isinstance(table, dict) else ():
         place = f"{SPIDERS}.{name}"
         try:
@@ -109,13 +109,13 @@ def _loaded(load: Callable[[], object], found: list[Finding]) -> Iterator[Findin
     try:
         load()
     except ConfigError as error:
-        if load is _load_alone and found:  # The same again, of the first.
+        if load is _load_alone and found:  # It repeats the first finding.
             return
         yield _finding("", _bare(error))
 
 
 def _targets() -> Iterator[Finding]:
-    """What schedules run."""
+    """The targets of schedules that cannot be loaded."""
     for schedule in load_schedules().values():
         try:
             target.load(schedule.targets)
@@ -128,7 +128,7 @@ def _finding(name: str, message: str) -> Finding:
 
 
 def _line_of(name: str) -> int:
-    """Where a key of the top level, or a table, is written."""
+    """The line of a top-level key or of a table. 0: not found."""
     written = re.compile(rf"\s*(\[+\s*)?[\"']?{re.escape(name)}[\"']?\s*[=.\]]")
     for number, line in enumerate(Path(CONFIG_FILE).read_text("utf-8").splitlines(), 1):
         if written.match(line):

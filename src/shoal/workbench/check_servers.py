@@ -1,4 +1,4 @@
-"""Whether what a crawl needs can be reached: frontier, results, archive, broker, feeds, proxies."""
+"""Checks that a crawl can reach its servers: frontier, results, archive, broker, feeds, proxies."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from shoal.results import results_at
 from shoal.workbench.findings import Finding
 
 WAIT_S = 10.0
-"""For each of them."""
+"""How long to wait for each server."""
 
 Look = Callable[[], Awaitable[None]]
 
 
 async def check_servers(every: list[tuple[Settings, str]]) -> list[Finding]:
-    """What cannot be reached, of all that these settings name; with each the name of its crawl.
-    Every address is asked once, all at the same time."""
+    """The servers of these settings that cannot be reached. Each of the settings comes with the
+    name of its crawl. Every address is tried once, all at the same time."""
     looks: dict[tuple[str, str], Look] = {}
     for settings, crawl in every:
         looks |= _looks(settings, crawl)
@@ -79,7 +79,7 @@ async def _results(settings: Settings) -> None:
 
 
 def _is_file(address: str) -> bool:
-    """Whether it is a file, which a crawl makes. Raises ConfigError if it could not."""
+    """Whether it is a file, which a crawl creates. Raises ConfigError if a crawl could not."""
     if not address.startswith("sqlite:"):
         return False
     path = path_of(address)
@@ -101,7 +101,7 @@ async def _pools(settings: Settings) -> None:
 def _feeds() -> list[str]:
     try:
         return [feed.address for feed in load_feeds()]
-    except ConfigError:  # That is said of the file.
+    except ConfigError:  # check_file reports it.
         return []
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a spider, as far as that can be seen without a crawl."""
+"""Finds mistakes in a spider, as far as possible without a crawl."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from shoal.workbench.findings import Finding
 from shoal.workbench.sources import FOLLOWING, Source, file_of, own_classes
 
 MAX_URLS = 1_000
-"""Start URLs that are looked at."""
+"""How many start URLs are checked."""
 _FOLLOW_TAKES = {name: set(inspect.signature(getattr(Page, name)).parameters) for name in FOLLOWING}
 
 
 def check_spider(spider: type[Spider], settings: Settings | None) -> list[Finding]:
-    """All that is wrong with it. Without settings, as those of shoal.toml are wrong, what goes by
-    them is left out."""
+    """All mistakes in a spider. Without settings, because those of shoal.toml are wrong, some
+    checks are skipped."""
     look = _Look(spider)
     found = [
         *_attributes(look),
@@ -46,14 +46,14 @@ def check_spider(spider: type[Spider], settings: Settings | None) -> list[Findin
         *_items(look),
     ]
     if settings is not None:
-        if not found:  # Else what it raises says the same again.
+        if not found:  # Otherwise its error would repeat what was found.
             found += _made(look, settings)
         found += _starts(look, settings)
     return found
 
 
 class _Look:
-    """A spider, and where its parts are written."""
+    """A spider and the source of its classes."""
 
     def __init__(self, spider: type[Spider]) -> None:
         self.spider = spider
@@ -61,7 +61,7 @@ class _Look:
         self.sources = [Source(cls) for cls in own_classes(spider)]
 
     def finding(self, name: str, message: str) -> Finding:
-        """Something about an attribute or a method, or about the class as a whole."""
+        """A finding at an attribute or a method, or at the class if there is none of this name."""
         for source in self.sources:
             if line := source.line_of(name):
                 return Finding(source.file, line, message)
@@ -76,11 +76,11 @@ def _attributes(look: _Look) -> Iterator[Finding]:
 
 
 def _values(look: _Look) -> Iterator[Finding]:
-    """Each setting by itself: of several wrong ones, all are said."""
+    """Check each setting alone, so that all wrong ones are reported."""
     try:
         given = settings_of(look.spider)
     except ConfigError as error:
-        if not str(error).startswith(CONFIG_FILE):  # It is said there.
+        if not str(error).startswith(CONFIG_FILE):  # check_file reports it.
             yield look.finding("name", str(error))
         return
     for name, value in given.items():
@@ -110,7 +110,7 @@ def _no_argument(call: str, word: str) -> str:
 
 
 def _handlers(look: _Look) -> Iterator[Finding]:
-    """A handler takes a page, and has no need of more."""
+    """The handlers that cannot be called with just a page."""
     for name in {DEFAULT_HANDLER, *_named_handlers(look)} & handlers_of(look.spider):
         if not _takes(getattr(look.spider, name), look.spider, name, 1):
             yield look.finding(name, f"{look.name}.{name} must take a page, and nothing else")
@@ -141,7 +141,7 @@ def _takes(method: Callable[..., Any], spider: type, name: str, count: int) -> b
 
 
 def _items(look: _Look) -> Iterator[Finding]:
-    """Items of the same module whose key is no field of theirs."""
+    """The items in the spider's module whose key is not one of their fields."""
     for thing in vars(inspect.getmodule(look.spider) or look.spider).values():
         if not isinstance(thing, type) or thing.__module__ != look.spider.__module__:
             continue
@@ -152,12 +152,12 @@ def _items(look: _Look) -> Iterator[Finding]:
         for name in (key,) if isinstance(key, str) else key:
             if name not in fields:
                 source = Source(thing)
-                what = f"{thing.__name__}: the key {name!r} is no field of it{meant(name, fields)}"
+                what = f"{thing.__name__}: the key {name!r} is not a field{meant(name, fields)}"
                 yield Finding(source.file, source.line, what)
 
 
 def _made(look: _Look, settings: Settings) -> Iterator[Finding]:
-    """What comes out when it is made, as every worker makes it."""
+    """The mistakes that show when the spider is created, as every worker does."""
     if not any(argument.is_required for argument in arguments_of(look.spider).values()):
         try:
             create(look.spider, settings.plugins)
@@ -173,7 +173,7 @@ def _made(look: _Look, settings: Settings) -> Iterator[Finding]:
 def _starts(look: _Look, settings: Settings) -> Iterator[Finding]:
     spider = look.spider
     yield from _catalogues(look)
-    if spider.start is not Spider.start:  # It may do anything: that is for the crawl.
+    if spider.start is not Spider.start:  # It may do anything, so only a crawl can tell.
         return
     if isinstance(spider.start_urls, str):
         yield look.finding("start_urls", f"{look.name}.start_urls must be a list of URLs")
@@ -196,7 +196,7 @@ def _catalogues(look: _Look) -> Iterator[Finding]:
 
 def _flaw_of(url: Any, admission: Admission, settings: Settings) -> str:
     if not isinstance(url, str):
-        return f"start_urls: {url!r:.80} is no URL"
+        return f"start_urls: {url!r:.80} is not a URL"
     try:
         admission.admit(Task(url=url))
     except BadUrl as error:

@@ -1,4 +1,4 @@
-"""Checking spiders and shoal.toml before a crawl."""
+"""Checks spiders and shoal.toml before a crawl."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LINE = re.compile(r":(\d+): (.*)", re.DOTALL)
 
 
 class Checked(msgspec.Struct):
-    """What was looked at, and what is wrong with it."""
+    """What was checked, and the mistakes in it."""
 
     spiders: list[str] = []
     """Their targets."""
@@ -35,10 +35,10 @@ class Checked(msgspec.Struct):
 
 
 async def check(targets: Sequence[str], *, offline: bool) -> Checked:
-    """Look at these spiders, or at all of this folder, at shoal.toml, and at the servers that they
-    name. Raises ConfigError for a target that is none."""
+    """Check these spiders, or all of this folder; shoal.toml; and the servers that they name.
+    Raises ConfigError if a target does not exist."""
     found = spiders_at(targets)
-    findings = [_of_fault(fault) for fault in found.faults]
+    findings = [_finding_of(fault) for fault in found.faults]
     findings += check_file(_tables(targets, found)) + check_variables(os.environ)
     usable: list[tuple[Settings, str]] = []
     for each in found.spiders:
@@ -54,14 +54,14 @@ async def check(targets: Sequence[str], *, offline: bool) -> Checked:
 
 
 def spiders_at(targets: Sequence[str]) -> FoundSpiders:
-    """The spiders of these targets, files, folders and modules; of this folder, if there are
-    none. Raises ConfigError."""
+    """The spiders of these targets, files, folders and modules. Without targets, those of this
+    folder. Raises ConfigError."""
     if not targets:
         return spiders_in(".")
     found = FoundSpiders()
     for place in targets:
         if target.is_scrapy([place]):
-            raise ConfigError(f"{place}: only spiders of Shoal, not those of Scrapy")
+            raise ConfigError(f"{place}: only Shoal's own spiders, not those of Scrapy")
         if place.rpartition(":")[2].isidentifier() and ":" in place:
             found.spiders.append(FoundSpider(place, target.load([place])))
             continue
@@ -79,14 +79,14 @@ def spiders_at(targets: Sequence[str]) -> FoundSpiders:
 
 
 def _tables(targets: Sequence[str], found: FoundSpiders) -> set[str] | None:
-    """The tables that shoal.toml may have for spiders. None: not all spiders were looked at."""
+    """The tables that shoal.toml may have for spiders. None: not all spiders were loaded."""
     if targets or found.faults:
         return None
     return {table_of(each.spider) for each in found.spiders if isinstance(each.spider.name, str)}
 
 
-def _of_fault(fault: Fault) -> Finding:
-    """What was raised names the line, and the file in full."""
+def _finding_of(fault: Fault) -> Finding:
+    """The finding for a fault, whose message may contain the full path and the line."""
     message = fault.message.removeprefix(str(Path(fault.place).resolve()))
     line = _LINE.match(message.removeprefix(fault.place))
     if line is None:
@@ -95,7 +95,7 @@ def _of_fault(fault: Fault) -> Finding:
 
 
 def _settings_of(spider: type[Spider]) -> Settings | None:
-    """Those of a crawl of it. None: they are wrong, which is said elsewhere."""
+    """The settings of a crawl of this spider. None: they are wrong, which is reported elsewhere."""
     try:
         return config.load(spider=settings_of(spider), environ=os.environ)
     except ConfigError:
@@ -103,7 +103,7 @@ def _settings_of(spider: type[Spider]) -> Settings | None:
 
 
 def _same_names(spiders: Sequence[type[Spider]]) -> Iterator[Finding]:
-    """Two spiders of one name would be one crawl."""
+    """The spiders with the name of another one: they would be the same crawl."""
     named: dict[str, list[type[Spider]]] = defaultdict(list)
     for spider in dict.fromkeys(spiders):
         if isinstance(spider.name, str):
@@ -113,4 +113,4 @@ def _same_names(spiders: Sequence[type[Spider]]) -> Iterator[Finding]:
             source = Source(other)
             first = f"{same[0].__name__} in {file_of(same[0])}"
             line = source.line_of("name") or source.line
-            yield Finding(source.file, line, f"the name {name!r} is that of {first}, too")
+            yield Finding(source.file, line, f"the name {name!r} is also that of {first}")

@@ -1,4 +1,4 @@
-"""What a check finds: a line each, with the place where it is to be mended."""
+"""The findings of a check: a line each, with the place to mend."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import msgspec
 
 
 class Finding(msgspec.Struct, frozen=True, order=True):
-    """Something that is wrong."""
+    """A mistake that was found."""
 
     file: str
-    """A file, or what was looked at: `frontier`."""
+    """A file, or what was checked: `frontier`."""
     line: int
-    """0 where it is not known."""
+    """0 if it is not known."""
     message: str
 
     @property
-    def told(self) -> str:
-        """The one line for it."""
+    def text(self) -> str:
+        """The finding in one line."""
         where = f"{self.file}:{self.line}" if self.line else self.file
         return self.message if self.message.startswith(where) else f"{where}: {self.message}"

@@ -1,4 +1,4 @@
-"""Writing a first spider, which runs as it is."""
+"""Writes a first spider that runs as it is."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ EXAMPLE = "https://shop.example/"
 
 _TEMPLATE = '''"""A spider for {host}.
 
-One page of it: shoal try {file}
-All of it: shoal crawl {file}
+To try one page: shoal try {file}
+To crawl: shoal crawl {file}
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from shoal import Item, Page, Spider, Task
 
 
 class WebPage(Item, key="url"):
-    """What is kept of a page. Items with the same key are one record."""
+    """What is stored for a page. Items with the same key are one record."""
 
     url: str
     title: str | None
@@ -42,8 +42,8 @@ class {name}(Spider):
     def parse(self, page: Page) -> Iterator[WebPage | Task]:
         """Read one page, and follow its links.
 
-        For another kind of pages, write another method, and name it where their
-        links are followed: handler=self.that_method
+        For another kind of page, write another method, and name it where you
+        follow the links: handler=self.that_method
         """
         yield WebPage(
             url=page.url,
@@ -53,15 +53,15 @@ class {name}(Spider):
         yield from page.follow_all("a[href]")
 '''
 
-_PRIVATE = "\n    allow_private = True  # Otherwise pages could send it into your own network."
-"""Who names an address of his own network means it."""
+_PRIVATE = "\n    allow_private = True  # By default, pages cannot lead it into your own network."
+"""Added for a private address: whoever names one wants to crawl it."""
 _TAKEN = frozenset({"Item", "Iterator", "None", "Page", "Spider", "Task", "WebPage"})
-"""Names that the file has already."""
+"""Names that the file already uses."""
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9]+")
 
 
 def write_first_spider(file: Path, url: str | None, name: str | None) -> None:
-    """Write a spider for this address into a new file. Raises ConfigError."""
+    """Write a spider for this address to a new file. Raises ConfigError."""
     if file.suffix != ".py":
         raise ConfigError(f"{file} is not a .py file")
     parsed = urls.parse(url or EXAMPLE)
@@ -77,10 +77,10 @@ def write_first_spider(file: Path, url: str | None, name: str | None) -> None:
         private=_PRIVATE if is_private_name(parsed.hostname) else "",
     )
     if file.exists():
-        raise ConfigError(f"{file} is there already: nothing was written")
+        raise ConfigError(f"{file} already exists: nothing was written")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("x", encoding="utf-8") as new:  # Somebody else may have been quicker.
+        with file.open("x", encoding="utf-8") as new:  # Another program may have been quicker.
             new.write(text)
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""Pages that need not be asked for again: those of a small cache, and those of an archive."""
+"""Pages that need not be fetched again: those of a small cache, and those of an archive."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from shoal.fetch.port import Fetcher, Request, Response
 
 MAX_PAGES = 200
 MAX_BYTES = 100 * 2**20
-"""Of the cache. Those that were asked for longest ago go first."""
+"""The limits of the cache. The oldest pages are deleted first."""
 _FAILED = 400
 
 
 class _Kept(msgspec.Struct):
-    """An answer as it is kept."""
+    """A response in the cache."""
 
     url: str
     status: int
@@ -38,24 +38,23 @@ _decode = msgspec.msgpack.Decoder(_Kept).decode
 
 
 def cache_folder() -> Path:
-    """Where the cache of this user is."""
+    """The folder of this user's cache."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "shoal" / "pages"
 
 
 class CachingFetcher(Fetcher):
-    """Asks the site for what is not in the cache. What an account sees is not kept, nor what went
-    wrong."""
+    """Fetches pages that are not in the cache. Errors and pages of accounts are not kept."""
 
     def __init__(self, folder: Path, inner: Fetcher) -> None:
         self.user_agent = inner.user_agent
         self.kept_s: float | None = None
-        """How old the last answer is. None: it is new."""
+        """How old the last response is. None: it is new."""
         self._folder = folder
         self._inner = inner
 
     async def fetch(self, request: Request) -> Response:
-        """The answer that is kept, or a new one."""
+        """The response in the cache, or a new one."""
         task = request.task
         is_private = request.cookies or task.session not in (None, NO_SESSION)
         file = self._folder / _name_of(task)
@@ -87,18 +86,18 @@ class CachingFetcher(Fetcher):
             unfinished.replace(file)
         except OSError as error:
             raise ConfigError(f"--cache: {self._folder}: {error.strerror}") from None
-        with suppress(OSError):  # Somebody else may be at it, too.
+        with suppress(OSError):  # Another process may be doing the same.
             _throw_away(self._folder)
 
 
 def _name_of(task: Task) -> str:
-    """Headers do not count: hooks may write the time into them."""
+    """The file name for a task. Headers do not count: hooks may write the time into them."""
     asked = "\n".join((task.method, task.url, task.body or ""))
     return hashlib.blake2b(asked.encode("utf-8", "replace"), digest_size=16).hexdigest() + ".page"
 
 
 def _read(file: Path) -> tuple[_Kept, float] | None:
-    """What is kept, and since when."""
+    """The cached response, and the time when it was kept."""
     try:
         return _decode(file.read_bytes()), file.stat().st_mtime
     except (OSError, msgspec.MsgspecError):
@@ -110,7 +109,7 @@ def _text(value: str) -> str:
 
 
 def _throw_away(folder: Path) -> None:
-    """Keep the newest."""
+    """Delete all but the newest pages."""
     left, room = MAX_PAGES, MAX_BYTES
     sizes = [(file.stat(), file) for file in folder.iterdir()]
     for stat, file in sorted(sizes, key=lambda each: each[0].st_mtime, reverse=True):
@@ -120,13 +119,13 @@ def _throw_away(folder: Path) -> None:
 
 
 class ArchivedPage(Fetcher):
-    """The one page that was taken from an archive."""
+    """Gives the one page that was taken from an archive."""
 
     def __init__(self, raw: RawPage) -> None:
         self._raw = raw
 
     async def fetch(self, request: Request) -> Response:
-        """Raises FetchError for any other."""
+        """The archived page. Raises FetchError for any other."""
         if request.task.url != self._raw.task.url:
             raise FetchError(f"only {self._raw.task.url} was taken from the archive")
         headers = CIMultiDict(self._raw.headers)
@@ -137,4 +136,4 @@ class ArchivedPage(Fetcher):
 
 
 OpenFetcher = Callable[[], Fetcher]
-"""To be called while the event loop runs."""
+"""Must be called while the event loop runs."""

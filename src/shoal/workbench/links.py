@@ -1,4 +1,4 @@
-"""What would become of the tasks that a page leads to."""
+"""Says what a crawl would do with the tasks of a page."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from shoal.spider.spider import ON_FAILURE, Spider, handlers_of
 from shoal.worker.visits.canonical import ALIAS
 
 _OUR_OWN = (SITEMAP, FILE)
-"""Handlers that no spider has."""
+"""Built-in handlers, which no spider has."""
 
 NEW = "new"
 
 
-class Told(msgspec.Struct, frozen=True):
-    """A task that asked for admission, and what it was told."""
+class Decision(msgspec.Struct, frozen=True):
+    """A task, and whether it was admitted."""
 
     task: Task
     entry: Entry | None
     refusal: str = ""
 
 
-class TellingAdmission(Admission):
-    """Admission that remembers whom it has turned away, and why."""
+class RecordingAdmission(Admission):
+    """Admission that records which tasks it has admitted or refused, and why."""
 
     def __init__(self, rules: Rules) -> None:
         super().__init__(rules)
-        self.told: list[Told] = []
+        self.decisions: list[Decision] = []
 
     def admit(self, task: Task, found_on: str | None = None) -> Entry:
-        """As ever."""
+        """Admit a task, and record the decision."""
         try:
             entry = super().admit(task, found_on)
         except BadUrl as error:
-            self.told.append(Told(task, None, _without_url(str(error), task.url)))
+            self.decisions.append(Decision(task, None, _without_url(str(error), task.url)))
             raise
-        self.told.append(Told(task, entry))
+        self.decisions.append(Decision(task, entry))
         return entry
 
 
 class Link(msgspec.Struct, frozen=True):
-    """A task that a page gives, and what a crawl would do with it."""
+    """A task of a page, and what a crawl would do with it."""
 
     task: Task
     fate: str
@@ -58,12 +58,12 @@ class Link(msgspec.Struct, frozen=True):
 
     @property
     def is_new(self) -> bool:
-        """Whether a crawl would fetch it, unless it knows it from another page."""
+        """Whether a crawl would fetch it, unless it has found it on another page before."""
         return self.fate == NEW
 
 
 class Fates:
-    """What a crawl would do with tasks that are found on one page."""
+    """Says what a crawl would do with the tasks of one page."""
 
     def __init__(self, spider: Spider, lease: Lease, robots: RobotsRules | None) -> None:
         """`robots` are those of the page's own host."""
@@ -74,19 +74,21 @@ class Fates:
         self._page = lease.fingerprint
         self._seen: set[bytes] = set()
 
-    def links(self, told: Iterable[Told]) -> list[Link]:
-        """One for each task but those that only note another address of the page."""
-        return [Link(each.task, self._fate(each)) for each in told if each.task.job_type != ALIAS]
+    def links(self, decisions: Iterable[Decision]) -> list[Link]:
+        """One link per task, except for tasks that only note another address of the page."""
+        tasks = (each for each in decisions if each.task.job_type != ALIAS)
+        return [Link(each.task, self._fate(each)) for each in tasks]
 
-    def _fate(self, told: Told) -> str:
-        if told.entry is None:
-            return told.refusal
-        if told.entry.fingerprint == self._page:
+    def _fate(self, decision: Decision) -> str:
+        task, entry = decision.task, decision.entry
+        if entry is None:
+            return decision.refusal
+        if entry.fingerprint == self._page:
             return "this page itself"
-        if told.entry.fingerprint in self._seen:
+        if entry.fingerprint in self._seen:
             return "twice on this page"
-        self._seen.add(told.entry.fingerprint)
-        return self._lack(told.task) or self._forbidden(told.task) or NEW
+        self._seen.add(entry.fingerprint)
+        return self._lack(task) or self._forbidden(task) or NEW
 
     def _lack(self, task: Task) -> str:
         name = self._spider.__name__
@@ -103,5 +105,5 @@ class Fates:
 
 
 def _without_url(reason: str, url: str) -> str:
-    """The address is shown beside it."""
+    """The reason without the address, which is shown beside it."""
     return reason.removesuffix(f": {url}").removesuffix(f": {url!r}")

@@ -1,4 +1,4 @@
-"""Spiders as a table."""
+"""Lists spiders in a table."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Listed(msgspec.Struct, frozen=True):
     target: str
     name: str
     start_urls: list[str]
-    """The first of them; empty if a method says where it starts."""
+    """The first start URLs. Empty if a method gives them."""
     more_urls: int
     handlers: list[str]
     settings: dict[str, str]
-    """Those that its class sets."""
+    """The settings that its class sets."""
 
 
 def listed(found: FoundSpider) -> Listed:
-    """What is to be known of a spider, from its class alone."""
+    """The facts about a spider, from its class alone."""
     spider = found.spider
     urls = [] if isinstance(spider.start_urls, str) else list(map(str, spider.start_urls))
     handlers = handlers_of(spider)
@@ -50,7 +50,7 @@ def listed(found: FoundSpider) -> Listed:
 def _settings(spider: type[Spider]) -> dict[str, Any]:
     try:
         return settings_of(spider)
-    except ConfigError:  # That is for shoal check to say.
+    except ConfigError:  # `shoal check` reports it.
         return {}
 
 
@@ -61,7 +61,7 @@ def _shown(value: Any) -> str:
 
 
 def row(spider: Listed) -> tuple[str, ...]:
-    """One line of the table."""
+    """The row of a spider in the table."""
     starts = list(spider.start_urls)
     if spider.more_urls:
         starts.append(f"and {spider.more_urls:,} more")

@@ -1,8 +1,7 @@
-"""Trying one page: what a worker would make of it, and nothing that lasts.
+"""Tries one page: what a worker would do with it, without lasting effects.
 
-The visit is a worker's own, with all that belongs to it: robots.txt, exits, accounts, hooks,
-blocks. What it is leased from is a queue of its own, in a file that is thrown away. So nothing is
-queued and nothing stored, and no crawl hears of it.
+The visit is the same as a worker's, with robots.txt, exits, accounts, hooks and blocks. Its task is
+leased from a queue of its own, in a temporary file. So nothing is queued or stored for any crawl.
 """
 
 from __future__ import annotations
@@ -34,42 +33,42 @@ from shoal.runtime.process import worker_name
 from shoal.sessions.own import own_sessions
 from shoal.spider.spider import Spider
 from shoal.workbench.kept_pages import OpenFetcher
-from shoal.workbench.links import Fates, Link, TellingAdmission
+from shoal.workbench.links import Fates, Link, RecordingAdmission
 from shoal.worker.assignment import Assignment, Stores
 from shoal.worker.report import Report
 from shoal.worker.visits.spider_visits import SpiderVisits
 
 MAX_VISITS = 60
-"""On the way to a page: robots.txt, logins, redirects, exits that cannot be used."""
+"""The most visits on the way to a page: robots.txt, logins, redirects, unusable exits."""
 MAX_WAIT_S = 15.0
-"""For an exit or an account."""
+"""How long to wait for an exit or an account."""
 
 
 class Tried(msgspec.Struct):
-    """What one page gave."""
+    """The results of one page."""
 
     report: Report
     links: list[Link] = []
-    """In the order in which the handler gave them."""
+    """In the order in which the handler yielded them."""
     hops: list[str] = []
     """The redirects that led here: `HTTP 301 to ...`."""
 
     @property
     def is_read(self) -> bool:
-        """Whether a handler has read it to its end."""
+        """Whether a handler has read it without errors."""
         return self.report.outcome.verdict is Verdict.DONE
 
     @property
     def task(self) -> Task:
-        """What was asked for in the end."""
+        """The task of the last request."""
         return self.report.outcome.lease.task
 
 
 async def try_page(
     spider: Spider, settings: Settings, task: Task, open_fetcher: OpenFetcher | None = None
 ) -> Tried:
-    """Fetch a page as a crawl with these settings would, and read it. Raises FetchError if it is
-    not even asked for, and ConfigError, of which BadUrl."""
+    """Fetch a page as a crawl with these settings would, and read it. Raises FetchError if no
+    request for it could be sent, and ConfigError, including BadUrl."""
     rules = _rules_of(settings.rules)
     with _throwaway_file() as address:
         async with frontier_at(address) as frontier:
@@ -79,8 +78,8 @@ async def try_page(
 
 
 def _rules_of(rules: Rules) -> Rules:
-    """Those of a crawl of one page. A person waits for it, and it is one or two requests: so it
-    is not paced."""
+    """The rules of a crawl for one page. It makes only one or two requests, and somebody waits for
+    it, so there is no limit on its rate."""
     return replace(
         rules,
         rate="none",
@@ -99,7 +98,7 @@ def _throwaway_file() -> Iterator[str]:
 
 
 class _Trial:
-    """One page on its way."""
+    """The visits to one page, until it is read."""
 
     def __init__(
         self,
@@ -113,7 +112,7 @@ class _Trial:
         self._crawl = settings.name or spider.name
         self._frontier = frontier
         self._worker = worker_name(os.getpid())
-        self._admission = TellingAdmission(settings.rules)
+        self._admission = RecordingAdmission(settings.rules)
         assignment = Assignment(
             self._worker,
             self._crawl,
@@ -135,7 +134,7 @@ class _Trial:
 
     @asynccontextmanager
     async def ready(self) -> AsyncIterator[None]:
-        """Read lists of exits and accounts, and let go of everything in the end."""
+        """Read lists of exits and accounts, and release everything at the end."""
         await self._frontier.start(self._crawl, self._rules)
         try:
             for lender in self._lenders:
@@ -148,7 +147,7 @@ class _Trial:
                 await lender.close()
 
     async def run(self, task: Task) -> Tried:
-        """Visit after visit, until the page was read or it is clear that it cannot be."""
+        """Make visits until the page is read, or it is clear that it cannot be read."""
         try:
             entry = self._admission.admit(task)
         except NotAdmitted as error:
@@ -157,7 +156,7 @@ class _Trial:
         reason = ""
         for _ in range(MAX_VISITS):
             lease = await self._lease(reason)
-            self._admission.told.clear()
+            self._admission.decisions.clear()
             report = await self._visits.visit(lease, inf, lambda: None)
             outcome = report.outcome
             if not _goes_on(outcome):
@@ -166,10 +165,10 @@ class _Trial:
                 self._hops.append(outcome.reason)
             reason = outcome.reason
             await self._frontier.finish(self._crawl, [_at_once(outcome)])
-        raise FetchError(f"{task.url} cannot be had: {reason or 'no request could be sent'}")
+        raise FetchError(f"{task.url} cannot be read: {reason or 'no request could be sent'}")
 
     async def _lease(self, reason: str) -> Lease:
-        """The permission for the next request."""
+        """The lease for the next request."""
         pools = tuple(chain.from_iterable(lender.pools for lender in self._lenders))
         until = time.monotonic() + MAX_WAIT_S
         while True:
@@ -179,7 +178,7 @@ class _Trial:
             wait_s = grant.wait_s
             if wait_s is None or time.monotonic() + wait_s > until:
                 raise FetchError(
-                    f"no exit or account can be used for it now{f': {reason}' if reason else ''}"
+                    f"no exit or account is available for it now{f': {reason}' if reason else ''}"
                 )
             await asyncio.sleep(wait_s)
 
@@ -187,12 +186,12 @@ class _Trial:
         lease = report.outcome.lease
         stored = await self._frontier.robots(self._crawl, lease.task.site)
         robots = self._gate.rules_of(stored) if stored is not None and self._rules.robots else None
-        links = Fates(self._spider, lease, robots).links(self._admission.told)
+        links = Fates(self._spider, lease, robots).links(self._admission.decisions)
         return Tried(report, links, self._hops)
 
 
 def _goes_on(outcome: Outcome) -> bool:
-    """Whether the page is still to come: it was robots.txt, a login, a redirect."""
+    """Whether the page is still to come, after robots.txt, a login or a redirect."""
     if outcome.verdict is Verdict.RETURNED:
         return True
     return outcome.verdict is Verdict.DONE and _is_redirect(outcome)
@@ -205,7 +204,7 @@ def _is_redirect(outcome: Outcome) -> bool:
 
 
 def _at_once(outcome: Outcome) -> Outcome:
-    """Nobody wants to wait for what robots.txt asks of those who take many pages."""
+    """The outcome without waiting times: the crawl delay of robots.txt is for many pages."""
     if outcome.robots is not None:
         outcome.robots = replace(outcome.robots, crawl_delay_s=0.0)
     outcome.retry_in_s = 0.0

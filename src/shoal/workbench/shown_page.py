@@ -1,4 +1,4 @@
-"""Pages for a prompt: fetched as a crawl would, or out of a file."""
+"""Pages for a prompt: fetched as a crawl would, or read from a file."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from shoal.workbench.tried_forms import ending
 
 MAX_FILE_BYTES = 100 * 2**20
 _ANYTHING = (*range(400, 418), 422, 423, 425, 426, 429, 451, *range(500, 505))
-"""A page is to be shown whatever its status."""
+"""All statuses: a page is shown whatever its status."""
 _HANDLER = "shown_at_the_prompt"
 
 
 async def fetched_page(spider: type[Spider], settings: Settings, url: str) -> Page:
-    """The page at an address, fetched with all that belongs to this spider. Its handlers do not
-    run. Raises FetchError."""
+    """The page at an address, fetched with the settings and hooks of this spider. Its handlers do
+    not run. Raises FetchError."""
     pages: list[Page] = []
 
     def keep(self: Spider, page: Page) -> None:
@@ -44,7 +44,7 @@ async def fetched_page(spider: type[Spider], settings: Settings, url: str) -> Pa
 
 
 def page_of_file(file: Path) -> Page:
-    """A page that was saved. Raises ConfigError."""
+    """A page that was saved to a file. Raises ConfigError."""
     try:
         if file.stat().st_size > MAX_FILE_BYTES:
             raise ConfigError(f"{file} is larger than {MAX_FILE_BYTES // 2**20} MB")
@@ -52,5 +52,5 @@ def page_of_file(file: Path) -> Page:
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}") from None
     kind = "application/json" if file.suffix == ".json" else "text/html"
-    # It has no address of its own; one that is reserved for examples makes its links whole.
+    # It has no address of its own. A reserved one makes its links absolute.
     return Page.from_html(f"http://file.invalid/{file.name}", body, headers={"Content-Type": kind})

@@ -1,4 +1,4 @@
-"""What the source of a spider says: where its attributes are, and which methods it names."""
+"""Reads the source of a spider: where its attributes are, and which methods it names."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from shoal.spider.spider import Spider
 
 FOLLOWING = ("follow", "follow_all", "submit")
 _SECOND = {"follow": 1, "follow_all": 1, "submit": 2}
-"""Where the handler stands among their arguments."""
+"""The position of the handler among their arguments."""
 MAX_BYTES = 5 * 2**20
 
 
 class Named(msgspec.Struct, frozen=True):
-    """A method of the spider that a call names."""
+    """A method of the spider that is named in a call."""
 
     call: str
     keyword: str
@@ -37,7 +37,7 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Source:
-    """The source of one of the user's classes. Where it cannot be read, it says nothing."""
+    """The source of one of the user's classes. If it cannot be read, nothing is found in it."""
 
     def __init__(self, cls: type) -> None:
         self.file = file_of(cls)
@@ -45,11 +45,11 @@ class Source:
 
     @property
     def line(self) -> int:
-        """Where the class begins."""
+        """The line where the class begins."""
         return self._class.lineno if self._class is not None else 0
 
     def line_of(self, name: str) -> int:
-        """Where an attribute, or a method, is. 0: not in this class."""
+        """The line of an attribute or a method. 0: it is not in this class."""
         for node in self._class.body if self._class is not None else ():
             match node:
                 case ast.Assign(targets=targets):
@@ -65,13 +65,13 @@ class Source:
         return 0
 
     def calls(self) -> Iterator[Call]:
-        """The calls that follow links, in its methods."""
+        """The calls in its methods that follow links."""
         for name, call in self._following():
             given = tuple(keyword.arg for keyword in call.keywords if keyword.arg is not None)
             yield Call(name, given, call.lineno)
 
     def named(self) -> Iterator[Named]:
-        """The methods that these calls name, as far as they can be read: texts, and `self.x`."""
+        """The methods that these calls name, if they are written as text or as `self.x`."""
         for name, call in self._following():
             given = {word.arg: word.value for word in call.keywords if word.arg is not None}
             place = _SECOND[name]
@@ -83,7 +83,8 @@ class Source:
                     yield Named(name, keyword, method, value.lineno)
 
     def _following(self) -> Iterator[tuple[str, ast.Call]]:
-        """Of a page: of what a method takes. Others may have methods of these names."""
+        """The calls on parameters of methods, such as `page`. Other objects may have methods with
+        these names."""
         for method in self._class.body if self._class is not None else ():
             if not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
@@ -105,7 +106,7 @@ def _method_in(value: ast.expr) -> str | None:
 
 
 def own_classes(spider: type[Spider]) -> list[type]:
-    """The classes of the user's that a spider is made of: its own first."""
+    """The user's classes that make up a spider, beginning with its own."""
     return [
         cls
         for cls in spider.__mro__
@@ -114,7 +115,7 @@ def own_classes(spider: type[Spider]) -> list[type]:
 
 
 def file_of(cls: type) -> str:
-    """The file of a class, as people call it: from the working folder on."""
+    """The file of a class, relative to the working folder if it is inside it."""
     try:
         file = inspect.getfile(cls)
     except (TypeError, OSError):

@@ -1,4 +1,4 @@
-"""The lines of a traceback that are the user's."""
+"""Shortens tracebacks to the lines of the user's code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_FRAMES = 12
 
 
 def users_lines(traceback: str) -> str:
-    """A traceback without the frames of Shoal itself, and of those that are left the last few."""
+    """The last few frames of a traceback that are not in Shoal itself."""
     heads: list[str] = []
     frames: list[list[str]] = []
     ends: list[str] = []

@@ -1,4 +1,4 @@
-"""What a tried page gave, for people and as JSON."""
+"""The results of a tried page, for people and as JSON."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from shoal.workbench.tracebacks import users_lines
 MAX_ITEMS = 20
 MAX_LINKS = 50
 MAX_ALIKE = 5
-"""Tasks with one and the same fate that are shown, of those that would not be fetched."""
+"""How many tasks are shown for each reason why a crawl would not fetch them."""
 MAX_SHOWN = 1_000
-"""Characters of an item, or of the notes of a task."""
+"""How many characters are shown of an item, or of the notes of a task."""
 
 Json = dict[str, Any]
 
 
 def tried_json(tried: Tried, source: str) -> Json:
-    """All of it."""
+    """All results as JSON."""
     report = tried.report
     outcome = report.outcome
     return {
@@ -70,7 +70,7 @@ def _link_json(link: Link) -> Json:
 
 
 def headline(tried: Tried, source: str) -> str:
-    """What was read, and where it came from."""
+    """A line about the page that was read, and where it came from."""
     report = tried.report
     size = report.page.body_bytes if report.page is not None else 0
     status = f"HTTP {report.status}" if report.status is not None else "no answer"
@@ -78,7 +78,7 @@ def headline(tried: Tried, source: str) -> str:
 
 
 def ending(tried: Tried) -> str:
-    """Why the page could not be read, as a crawl would say it. Empty if it was."""
+    """Why the page could not be read, and what a crawl would do. Empty if it was read."""
     outcome = tried.report.outcome
     match outcome.verdict:
         case Verdict.DONE:
@@ -91,17 +91,17 @@ def ending(tried: Tried) -> str:
 
 
 def item_rows(items: Sequence[StoredItem]) -> list[tuple[str, ...]]:
-    """The first ones, as they would be stored."""
+    """Rows of the first items, as they would be stored."""
     return [(item.kind, item.key, _cut(item.data.decode())) for item in items[:MAX_ITEMS]]
 
 
 def rejected_rows(items: Sequence[RejectedItem]) -> list[tuple[str, ...]]:
-    """The first ones, each with the reason."""
+    """Rows of the first rejected items, each with the reason."""
     return [(item.kind, item.reason, _cut(item.data)) for item in items[:MAX_ITEMS]]
 
 
 def link_rows(links: Sequence[Link]) -> list[tuple[str, ...]]:
-    """The first that a crawl would fetch, and then a few of each kind of others."""
+    """Rows of the first tasks that a crawl would fetch, then of a few others for each reason."""
     fates = dict.fromkeys([NEW, *(link.fate for link in links)])
     alike = {fate: [link for link in links if link.fate == fate] for fate in fates}
     shown = alike.pop(NEW)[:MAX_LINKS]
@@ -113,7 +113,7 @@ def link_rows(links: Sequence[Link]) -> list[tuple[str, ...]]:
 def _link_row(link: Link) -> tuple[str, ...]:
     task = link.task
     more = [] if task.method == "GET" else [task.method]
-    if task.job_type == FILE:  # What is noted with it is for us.
+    if task.job_type == FILE:  # Its notes are internal.
         return link.fate, FILE, _cut(task.url), ""
     if task.priority:
         more.append(f"priority {task.priority}")
@@ -133,12 +133,12 @@ def gave_line(tried: Tried) -> str:
 
 def _fates(links: Sequence[Link]) -> str:
     fates = Counter(link.fate for link in links)
-    told = ", ".join(f"{count:,} {fate}" for fate, count in fates.most_common())
-    return f"{counted(len(links), 'task')}: {told}" if links else "no tasks"
+    shown = ", ".join(f"{count:,} {fate}" for fate, count in fates.most_common())
+    return f"{counted(len(links), 'task')}: {shown}" if links else "no tasks"
 
 
 def cut_line(shown: int, total: int, what: str) -> str:
-    """What is said where a table does not have all. Empty if it has."""
+    """The line below a table that does not show everything. Empty if it does."""
     left = total - shown
     return f"  and {left:,} more {what} (--json shows all)" if left > 0 else ""
 

@@ -1,4 +1,4 @@
-"""Which page is to be tried, and where it comes from."""
+"""Finds the page to try, on the site, in the cache or in the archive."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from shoal.worker.visits.spider_visits import fetchers_for
 async def task_for(
     spider: Spider, url: str | None, handler: str | None, meta: dict[str, Any]
 ) -> Task:
-    """The task for a page; without an address, the first that the spider starts with. Raises
+    """The task for a page. Without an address, it is the first task of the spider. Raises
     ConfigError."""
     if handler is not None and handler not in handlers_of(type(spider)):
         raise ConfigError(_no_handler(type(spider), handler))
@@ -40,7 +40,7 @@ async def task_for(
 async def _first_of(spider: Spider) -> Task:
     async for task in seeds(spider):
         return task
-    raise ConfigError(f"{type(spider).__name__} starts with no page: name a URL")
+    raise ConfigError(f"{type(spider).__name__} has no first page: name a URL")
 
 
 def _no_handler(spider: type[Spider], handler: str) -> str:
@@ -50,7 +50,7 @@ def _no_handler(spider: type[Spider], handler: str) -> str:
 
 
 def meta_from(pairs: list[str]) -> dict[str, Any]:
-    """The notes `key=value`. A value may be JSON, and is text if it is not. Raises ConfigError."""
+    """The notes in `key=value`. A value that is not JSON is text. Raises ConfigError."""
     found: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -64,14 +64,14 @@ def meta_from(pairs: list[str]) -> dict[str, Any]:
 
 
 async def try_from_site(spider: Spider, settings: Settings, task: Task) -> tuple[Tried, str]:
-    """The page as the site gives it, and a word on where it came from."""
+    """Try the page of the site. Also returns a word on where it came from."""
     return await try_page(spider, settings, task), "the site"
 
 
 async def try_from_cache(
     spider: Spider, settings: Settings, task: Task, folder: Path
 ) -> tuple[Tried, str]:
-    """The page as it is in a cache, which the site is asked for once."""
+    """Try the page of the cache. If it is not there, it is fetched and kept."""
     opened: list[CachingFetcher] = []
 
     def open_fetcher() -> CachingFetcher:
@@ -82,13 +82,13 @@ async def try_from_cache(
     kept_s = opened[0].kept_s
     if kept_s is None:
         return tried, f"the site, kept in {folder}"
-    return tried, f"the cache of {duration(kept_s)} ago in {folder}"
+    return tried, f"the cache in {folder}, kept {duration(kept_s)} ago"
 
 
 async def try_from_archive(
     spider: Spider, settings: Settings, url: str, handler: str | None
 ) -> tuple[Tried, str]:
-    """The newest page that the crawl has archived, with the handler that read it then."""
+    """Try the newest page that the crawl has archived, with the handler that read it then."""
     raw = await archived_page(settings, settings.name or spider.name, url)
     task = replace(raw.task, job_type=handler or raw.task.job_type, proxy_pool=None, session=None)
     task = replace(task, redirects=[], not_before=None)
@@ -100,7 +100,7 @@ async def try_from_archive(
 
 
 async def archived_page(settings: Settings, crawl: str, url: str) -> RawPage:
-    """The newest page of a crawl at an address that is in its archive. Raises ShoalError."""
+    """The newest page of a crawl at this address in its archive. Raises ShoalError."""
     try:
         fingerprint = Admission(Rules(drop_params=settings.rules.drop_params)).fingerprint(url)
     except BadUrl as error:

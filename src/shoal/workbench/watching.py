@@ -1,4 +1,4 @@
-"""Doing a command again whenever the files of a spider change."""
+"""Runs a command again whenever the files of a spider change."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _FLAG = "--watch"
 
 
 def again_when_changed(target: str, say: Callable[[str], None]) -> None:
-    """Run this very command without its `--watch`, now and after each change, until Ctrl-C. Each
-    time it is a process of its own, which imports all anew."""
+    """Run this command without its `--watch`, now and after each change, until Ctrl-C. Each run is
+    a process of its own, so that everything is imported again."""
     folder = _folder_of(target)
     words = [word for word in sys.argv[1:] if word != _FLAG]
     command = [sys.executable, "-m", "shoal", *words, "--cache"]
 
     def act() -> None:
-        subprocess.run(command, check=False)  # noqa: S603 - it is our own
-        say(f"waiting for changes in {folder} (Ctrl-C ends this)")
+        subprocess.run(command, check=False)  # noqa: S603 - our own command
+        say(f"waiting for changes in {folder} (Ctrl-C to exit)")
 
     watch(folder, act)
 
@@ -33,7 +33,7 @@ def again_when_changed(target: str, say: Callable[[str], None]) -> None:
 def watch(
     folder: Path, act: Callable[[], object], sleep: Callable[[float], None] = time.sleep
 ) -> None:
-    """Act now, and again after each change of a Python file in a folder. Ends by what is raised."""
+    """Act now, and again after each change of a Python file in a folder. Ends with an exception."""
     while True:
         seen = _state(folder)
         act()
@@ -51,7 +51,7 @@ def _folder_of(target: str) -> Path:
 
 
 def _state(folder: Path) -> dict[Path, float]:
-    """When each file was changed. Editors take a file away for a moment to write it anew."""
+    """The time of each file's last change. Editors remove a file for a moment while writing it."""
     found = {}
     for file in islice(folder.glob("*.py"), MAX_FILES):
         try:

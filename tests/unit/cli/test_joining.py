@@ -42,7 +42,7 @@ async def _told(state: CrawlState | None, caplog: pytest.LogCaptureFixture) -> l
     return [record.getMessage() for record in caplog.records]
 
 
-WAITING = "waiting for shop: nobody has begun it at sqlite:///shoal.db"
+WAITING = "waiting for shop: nobody has started it at sqlite:///shoal.db"
 
 
 async def test_a_crawl_that_came_and_went_between_two_looks_is_told_of(

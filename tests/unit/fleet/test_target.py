@@ -170,7 +170,7 @@ def test_a_bad_url(url: str) -> None:
             "bad.py:1: ModuleNotFoundError: No module named 'no_such_thing'",
         ),
         ("raise SystemExit(3)\n", "bad.py:1: SystemExit: 3"),
-        ("from shoal import Item\nclass P(Item, key='x'): pass\n", ": P: the key names"),
+        ("from shoal import Item\nclass P(Item, key='x'): pass\n", ": P: key= must name fields"),
     ],
 )
 @pytest.mark.parametrize("target", ["bad.py", "bad:Shop"])

@@ -13,7 +13,7 @@ from shoal.config import Rules, Settings, read_rules
 from shoal.errors import ConfigError
 from shoal.fleet.target import create
 from shoal.spider.arguments import MAX_BYTES, arguments_of, as_json, read_arguments, shown, unlike
-from shoal.spider.crawl_names import name_with, told
+from shoal.spider.crawl_names import name_with, settings_with
 from shoal.spider.spider import Spider
 
 
@@ -115,7 +115,7 @@ def test_mistakes_are_one_line() -> None:
     assert mistake() == "Shop needs an argument: -a category=..."
     assert mistake(categroy="x") == "Shop has no argument 'categroy'; did you mean category?"
     assert mistake(Free, x="y") == (
-        "Free has no arguments: its class declares them, for instance x: str"
+        "Free has no arguments: declare them in its class, for instance x: str"
     )
     assert mistake(category="x", limit=["1", "2"]).endswith("limit: takes one value, not several")
     assert "argument limit" in mistake(category="x", limit="many")
@@ -129,11 +129,11 @@ def test_mistakes_are_one_line() -> None:
 
 
 def test_a_crawl_is_named_by_what_it_is_told() -> None:
-    settings = told(Shop, Settings(), {"category": "books"})
+    settings = settings_with(Shop, Settings(), {"category": "books"})
 
     assert settings.name == "shop-books"
     assert settings.rules.args == {"category": "books"}
-    assert told(Shop, Settings(name="x"), {"category": "a/b"}).name == "x"
+    assert settings_with(Shop, Settings(name="x"), {"category": "a/b"}).name == "x"
     for odd in ("a/b", "", "..", "a b", "x" * 100):
         with pytest.raises(ConfigError, match="cannot be part of a name"):
             name_with(Shop, {"category": odd})

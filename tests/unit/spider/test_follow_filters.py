@@ -67,7 +67,7 @@ def test_files_to_upload_are_still_files() -> None:
 def test_an_address_does_not_know_where_it_was_found(how: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="follow 'a', not 'a::attr"):
         followed("a::attr(href)", **how)
-    with pytest.raises(ValueError, match="go with a CSS query"):
+    with pytest.raises(ValueError, match="need a CSS query"):
         followed([URL], **how)
 
 

@@ -141,7 +141,7 @@ def test_rules_are_a_list(wrong: Any) -> None:
         ({"allow": r"/item/\d+"}, "it looks like a regular expression"),
         ({"deny": re.compile("x")}, "regular expression"),
         ({"allow": 5}, "a text, or a list of texts"),
-        ({"handler": "no name"}, "a handler is a method of the spider"),
+        ({"handler": "no name"}, "a handler must be a method of the spider"),
     ],
 )
 def test_what_is_wrong_is_said_where_it_is_written(how: dict[str, Any], said: str) -> None:

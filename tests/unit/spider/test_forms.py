@@ -177,7 +177,7 @@ def test_what_is_filled_in(inside: str, values: dict[str, Any], expected: str) -
         ("", {"a": "1"}, "no field 'a'; the form has none"),
         ("<button name=a type=reset></button>", {"a": 1}, "no field 'a'"),
         ("<input name=a>", {"a": ["1", "2"]}, "too many values for field 'a'"),
-        ("<input name=a>", {"a": True}, "field 'a' is no check box: it takes text, not True"),
+        ("<input name=a>", {"a": True}, "field 'a' is not a check box: it takes text, not True"),
         ("<input name=a>", {"a": {}}, "a field is text or a number, not dict: 'a'"),
         ("<input name=a>", {"a": b"x"}, "a field is text or a number, not bytes: 'a'"),
         ("<input name=a>", {"a": ("x", b"x")}, "field 'a' takes no file"),
@@ -185,7 +185,7 @@ def test_what_is_filled_in(inside: str, values: dict[str, Any], expected: str) -
         (BOXES, {"a": "3"}, "field 'a' has no choice '3'; it has '1', '2'"),
         (BOXES, {"a": True}, "there are 2 check boxes 'a': give their values"),
         (RADIOS, {"a": "3"}, "field 'a' has no choice '3'; it has '1', '2'"),
-        (RADIOS, {"a": ["1", "2"]}, "of the radio buttons 'a', one can be chosen"),
+        (RADIOS, {"a": ["1", "2"]}, "only one of the radio buttons 'a' can be chosen"),
         (SELECT, {"a": "Two"}, "field 'a' has no choice 'Two'; it has '1', '2'"),
         (SELECT, {"a": ["1", "2"]}, "field 'a' has no choice '2'"),
         (BUTTONS, {"a": "2"}, "'a' is a button, not a field: name it with button="),
@@ -269,7 +269,7 @@ def test_a_dialog_is_not_sent() -> None:
 
 @pytest.mark.parametrize(
     ("query", "says"),
-    [("#login", "no such form"), ("p", "<p> is no form"), ("form::attr(id)", "no such form")],
+    [("#login", "no such form"), ("p", "<p> is not a form"), ("form::attr(id)", "no such form")],
 )
 def test_a_form_that_is_none(query: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
@@ -316,7 +316,7 @@ def test_several_files() -> None:
     assert body.index('"a.txt"\r\nContent-Type: text/plain') < body.index(
         '"b.bin"\r\nContent-Type: x/y'
     )
-    with pytest.raises(ValueError, match="takes no file, or no further one"):
+    with pytest.raises(ValueError, match="takes no files, or no more files"):
         page_of(FILES.format("")).submit("form", {"f": two})
 
 

@@ -230,7 +230,7 @@ async def test_plugins_of_the_settings_are_named(tmp_path: Path) -> None:
     [
         ("own_plugins.py", "write package.module:Class"),
         ("own_plugins.py:Missing", "has no 'Missing'"),
-        ("own_plugins.py:Nothing", "has no method of these: request, item"),
+        ("own_plugins.py:Nothing", "has none of these methods: request, item"),
         ("own_plugins.py:Broken", "plugin Broken: RuntimeError: no such server"),
         ("no.such.module:Mark", "no module named 'no"),
         ("gone.py:Mark", "no such file"),

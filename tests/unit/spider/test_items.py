@@ -84,7 +84,7 @@ def test_a_subclass_inherits_the_key_or_has_its_own() -> None:
 
 @pytest.mark.parametrize("key", ["sku", ("title", "sku"), ()])
 def test_a_key_must_name_fields(key: Any) -> None:
-    with pytest.raises(ConfigError, match="Wrong: the key names no field"):
+    with pytest.raises(ConfigError, match="Wrong: key= must name fields, not "):
 
         class Wrong(Item, key=key):
             title: str
@@ -279,8 +279,8 @@ def _nested(depth: int) -> list[Any]:
         (Ambiguous("x"), "Ambiguous cannot be checked"),
         (Bare(1), "array_like"),
         (Model.model_construct(sku="a", price="x"), "Expected `float`"),
-        ("text", "str is no item"),
-        (None, "NoneType is no item"),
+        ("text", "str is not an item"),
+        (None, "NoneType is not an item"),
     ],
 )
 def test_what_cannot_be_checked_or_encoded_is_rejected(item: Any, reason: str) -> None:

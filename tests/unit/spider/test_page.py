@@ -74,14 +74,14 @@ def test_a_form_is_sent_by_who_has_it() -> None:
 
 @pytest.mark.parametrize("session", ["", 5, "x" * 101])
 def test_what_is_no_session(session: Any) -> None:
-    with pytest.raises(ValueError, match="a session is a text of 1 to 100 characters"):
+    with pytest.raises(ValueError, match="a session must be text of 1 to 100 characters"):
         page_with("shop", "shop#alice").follow("/2", session=session)
 
 
 def test_a_session_has_exits_of_its_own() -> None:
     page = page_with("shop", "shop#alice")
     for session in (None, "shop"):
-        with pytest.raises(ValueError, match="are those of its group"):
+        with pytest.raises(ValueError, match="uses the exits of its group"):
             page.follow("/2", proxy_pool="dc", session=session)
     task = page.follow("/2", proxy_pool="dc", session="none")
     assert (task.proxy_pool, task.session) == ("dc", "none")
@@ -358,15 +358,15 @@ def test_follow_all_passes_its_options_on() -> None:
 
 @pytest.mark.parametrize("chain", ["", "x" * 201, 17, b"x", ["x"]])
 def test_a_chain_has_a_name(chain: Any) -> None:
-    with pytest.raises(ValueError, match="a chain is a text of 1 to 200 characters, not "):
+    with pytest.raises(ValueError, match="a chain must be text of 1 to 200 characters, not "):
         page_of().follow("/x", chain=chain)
-    with pytest.raises(ValueError, match="a chain is"):
+    with pytest.raises(ValueError, match="a chain must be text of"):
         page_of("<a href=1>").follow_all("a", chain=chain)
 
 
 @pytest.mark.parametrize("handler", [lambda page: None, object(), "", "no name", 5])
 def test_a_handler_is_a_method_or_its_name(handler: Any) -> None:
-    with pytest.raises(ValueError, match="a handler is a method of the spider"):
+    with pytest.raises(ValueError, match="a handler must be a method of the spider"):
         page_of().follow("/x", handler)
 
 

@@ -86,9 +86,9 @@ def test_a_file_is_a_child_of_its_page_that_goes_before_others() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"item": None}, TypeError, "item= is the item"),
-        ({"item": "sku"}, TypeError, "item= is the item"),
-        ({"item": {}, "field": ""}, ValueError, "a field is a text"),
+        ({"item": None}, TypeError, "item= must be the item"),
+        ({"item": "sku"}, TypeError, "item= must be the item"),
+        ({"item": {}, "field": ""}, ValueError, "a field must be text"),
         ({"item": {}, "headers": {"X": 5}}, ValueError, "headers: "),
         ({"item": {}, "session": "x", "proxy_pool": "y"}, ValueError, "proxy_pool='y'"),
     ],

@@ -36,7 +36,7 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Check]:
         except Exception:
             settings = None
         return [
-            finding.told.removeprefix(f"{file}:")
+            finding.text.removeprefix(f"{file}:")
             for finding in check_spider(found.spider, settings)
         ]
 
@@ -69,7 +69,7 @@ def helper(self, a, b): ...
 @pytest.mark.parametrize(
     ("body", "finding"),
     [
-        ("concurency = 1", "3: concurency is no setting; did you mean concurrency?"),
+        ("concurency = 1", "3: concurency is not a setting; did you mean concurrency?"),
         (
             "allowed_hosts = ['a b']",
             "3: Shop: allowed_hosts: not a host: 'a b' (write it like shop.example)",
@@ -84,7 +84,7 @@ def helper(self, a, b): ...
         ("def opened(self, x): ...", "3: Shop.opened must take (self)"),
         ("def closed(self): ...", "3: Shop.closed must take (self, summary)"),
         ("def blocked(self): ...", "3: Shop.blocked must take a page, and nothing else"),
-        ("plugins = ['x']", "3: plugins: 'x' is text; a spider lists classes or objects"),
+        ("plugins = ['x']", "3: plugins: 'x' is text; list classes or objects"),
         ("start_urls = 'https://x.example/'", "3: Shop.start_urls must be a list of URLs"),
     ],
 )
@@ -103,7 +103,7 @@ def parse(self, page): ...
         "3: start_urls: host not allowed: https://other.example/",
         "3: start_urls: http://10.0.0.1/ is a private address:"
         " allow_private = True lets it be crawled",
-        "3: start_urls: 3 is no URL",
+        "3: start_urls: 3 is not a URL",
     ]
 
 

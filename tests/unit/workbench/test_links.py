@@ -10,7 +10,7 @@ from shoal.fetch.robots import RobotsRules
 from shoal.frontier.values import Lease
 from shoal.spider.page import Page
 from shoal.spider.spider import Spider
-from shoal.workbench.links import Fates, TellingAdmission
+from shoal.workbench.links import Fates, RecordingAdmission
 from shoal.worker.visits.canonical import ALIAS
 
 URL = "https://shop.example/list"
@@ -21,9 +21,9 @@ class Shop(Spider):
 
 
 def fates(*tasks: Task, rules: Rules | None = None, robots: str | None = None) -> list[str]:
-    admission = TellingAdmission(rules or Rules())
+    admission = RecordingAdmission(rules or Rules())
     own = admission.admit(Task(url=URL))
-    admission.told.clear()
+    admission.decisions.clear()
     for task in tasks:
         try:
             admission.admit(task, "shop.example")
@@ -31,7 +31,7 @@ def fates(*tasks: Task, rules: Rules | None = None, robots: str | None = None) -
             continue
     lease = Lease(own.fingerprint, "token", own.task)
     known = RobotsRules(robots, "shoal") if robots is not None else None
-    return [link.fate for link in Fates(Shop(), lease, known).links(admission.told)]
+    return [link.fate for link in Fates(Shop(), lease, known).links(admission.decisions)]
 
 
 def test_the_same_address_in_another_spelling() -> None:

@@ -1,4 +1,4 @@
-"""shoal advise: which limit a crawl is at, how many workers are enough, until when it takes."""
+"""shoal advise: what limits a crawl, how many workers are enough, how long it takes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shoal.core.plaintext import one_line
 from shoal.errors import ConfigError
 from shoal.frontier import frontier_at
 from shoal.insight.advise.advice import Advice, advice, curves
-from shoal.insight.advise.chart import plot as drawn
+from shoal.insight.advise.chart import plot as svg_of
 from shoal.insight.advise.look import see
 from shoal.insight.advise.prices import Prices, load_prices
 from shoal.insight.advise.rendering import WHAT_IF_COLUMNS, advice_json, what_if_rows
@@ -31,7 +31,8 @@ from shoal.runtime.eventloop import run
 Deadline = Annotated[
     str | None,
     typer.Option(
-        metavar="WHEN", help="How many workers it takes until then: 6h, or 2030-01-31T08:00 (UTC)."
+        metavar="WHEN",
+        help="How many workers it takes to finish by then: 6h, or 2030-01-31T08:00 (UTC).",
     ),
 ]
 WhatIfs = Annotated[
@@ -40,12 +41,12 @@ WhatIfs = Annotated[
         "--what-if",
         metavar="CHANGES",
         help="How long it would take with workers=8, rate=5/s, concurrency=64,"
-        " concurrency_per_host=32, exits=2x, stores=2x, or several of them with commas between."
+        " concurrency_per_host=32, exits=2x, stores=2x, or several of these, separated by commas."
         " May be repeated.",
     ),
 ]
 Plot = Annotated[
-    Path | None, typer.Option(metavar="FILE.svg", help="Draw time over workers, as SVG.")
+    Path | None, typer.Option(metavar="FILE.svg", help="Draw time over workers as SVG.")
 ]
 
 
@@ -64,25 +65,25 @@ def advise(
     plot: Plot = None,
     json: JsonFlag = False,
 ) -> None:
-    """Say what holds a crawl up, and what would help.
+    """Show what limits a crawl, and what would help.
 
-    It looks at a crawl that is running, for some seconds, and changes nothing. Costs are those of
-    [prices] in shoal.toml. It never advises to ask more of a host than robots.txt allows, or than
-    the host answers.
+    It looks at a running crawl for some seconds, and changes nothing. Prices are those of [prices]
+    in shoal.toml. It never advises asking more of a host than robots.txt allows, or than the host
+    answers.
     """
     prices = load_prices()
     asked = _what_ifs(what_if or [])
     due = None if deadline is None else parse_deadline(deadline, time.time())
     if plot is not None and plot.suffix.lower() != ".svg":
-        raise ConfigError(f"--plot {plot}: only SVG is drawn, so the name has to end in .svg")
+        raise ConfigError(f"--plot {plot}: plots are SVG, so the name must end in .svg")
     seen = run(_see(existing_stores(options), crawl))
-    said = advice(seen, due, asked, prices)
+    answer = advice(seen, due, asked, prices)
     if json:
-        display.print_json(advice_json(said, prices))
+        display.print_json(advice_json(answer, prices))
     else:
-        _show(said, prices)
+        _show(answer, prices)
     if plot is not None:
-        _draw(plot, said, asked, prices)
+        _draw(plot, answer, asked, prices)
 
 
 def _what_ifs(texts: Sequence[str]) -> list[WhatIf]:
@@ -97,22 +98,22 @@ async def _see(stores: Settings, crawl: str) -> Situation:
             return await see(frontier, crawl)
 
 
-def _show(said: Advice, prices: Prices) -> None:
-    display.out().print(display.facts(said.situation.crawl, rows(said, prices)))
-    if said.advised is not None and said.advised.what_ifs:
-        cost = ("cost",) if said.advised.now.cost else ()
-        table = display.table((*WHAT_IF_COLUMNS, *cost), what_if_rows(said, prices))
+def _show(answer: Advice, prices: Prices) -> None:
+    display.out().print(display.facts(answer.situation.crawl, rows(answer, prices)))
+    if answer.advised is not None and answer.advised.what_ifs:
+        cost = ("cost",) if answer.advised.now.cost else ()
+        table = display.table((*WHAT_IF_COLUMNS, *cost), what_if_rows(answer, prices))
         display.out().print(table)
 
 
-def _draw(file: Path, said: Advice, asked: Sequence[WhatIf], prices: Prices) -> None:
-    advised, situation = said.advised, said.situation
+def _draw(file: Path, answer: Advice, asked: Sequence[WhatIf], prices: Prices) -> None:
+    advised, situation = answer.advised, answer.situation
     if advised is None:
-        display.say(f"nothing to draw: {rows(said, prices)[0][1]}", err=True)
+        display.say(f"nothing to draw: {rows(answer, prices)[0][1]}", err=True)
         return
     note = f"{situation.remaining:,} pages; {limit_words(advised.most, advised.fleet)}"
     title = one_line(f"{situation.crawl}: time over workers")
-    picture = drawn(title, one_line(note), advised, curves(situation, asked, prices))
+    picture = svg_of(title, one_line(note), advised, curves(situation, asked, prices))
     try:
         file.write_text(picture, "utf-8")
     except OSError as error:

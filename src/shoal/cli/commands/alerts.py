@@ -1,4 +1,4 @@
-"""shoal alerts: what is wrong with crawls, and whether those are reached who want to know."""
+"""shoal alerts: lists alerts, and tests the routes by which they are sent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from shoal.runtime.eventloop import run
 from shoal.runtime.process import machine_name
 
 app = typer.Typer(
-    help="What is wrong with crawls, and who is told.",
+    help="Alerts: what is wrong with crawls.",
     callback=show_help,
     invoke_without_command=True,
 )
@@ -33,7 +33,7 @@ app = typer.Typer(
 RouteName = Annotated[
     str | None, typer.Argument(metavar="ROUTE", help="The route's name. [default: all]")
 ]
-PastFlag = Annotated[bool, typer.Option("--past", help="Show what was resolved instead.")]
+PastFlag = Annotated[bool, typer.Option("--past", help="Show resolved alerts instead.")]
 
 
 @app.command("list")
@@ -42,8 +42,8 @@ PastFlag = Annotated[bool, typer.Option("--past", help="Show what was resolved i
 def list_(options: dict[str, Any], past: PastFlag = False, json: JsonFlag = False) -> None:
     """List alerts that are pending or firing. The latest come first.
 
-    The coordinator that leads finds them: see `shoal serve`. What is pending has not lasted long
-    enough to tell anybody.
+    The leading coordinator finds them: see `shoal serve`. A pending alert has not lasted long
+    enough to be sent.
     """
     run(_list(existing_stores(options), past=past, json=json))
 
@@ -51,9 +51,9 @@ def list_(options: dict[str, Any], past: PastFlag = False, json: JsonFlag = Fals
 @app.command("test")
 @examples("shoal alerts test", "shoal alerts test ops")
 def try_routes(route: RouteName = None) -> None:
-    """Send a test by the routes of shoal.toml.
+    """Send a test alert by the routes of shoal.toml.
 
-    The exit code is 1 if one of them did not take it.
+    The exit code is 1 if one of them did not accept it.
     """
     routes = _chosen(load_alerts(), route)
     failures = run(sending.try_routes(routes, machine_name(), time.time()))

@@ -1,4 +1,4 @@
-"""shoal autoscale: as many workers as a crawl can use."""
+"""shoal autoscale: runs as many workers as a crawl can use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import typer
 from shoal.autoscale.autoscaler import Autoscaler, Resized, look_here
 from shoal.autoscale.cost_meter import CostMeter, per_hour
 from shoal.cli import display
-from shoal.cli.arguments import ArgumentOptions, told_worker
+from shoal.cli.arguments import ArgumentOptions, load_for_worker
 from shoal.cli.commands.worker import AliveFile, StopFilePath, UntilFinished, stop_files
 from shoal.cli.examples import examples
 from shoal.cli.joining import Joining
@@ -77,7 +77,7 @@ DownAfter = Annotated[
     typer.Option(
         "--down-after",
         metavar="TIME",
-        help="Stop workers after fewer would have done for this long.",
+        help="Stop workers after fewer would have been enough for this long.",
     ),
 ]
 ZeroAfter = Annotated[
@@ -85,11 +85,11 @@ ZeroAfter = Annotated[
     typer.Option(
         "--zero-after",
         metavar="TIME",
-        help="Stop the last worker after this long with nothing to do.",
+        help="Stop the last worker after it had nothing to do for this long.",
     ),
 ]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Start nothing: look once, and say what would be done.")
+    bool, typer.Option("--dry-run", help="Start nothing; look once, and print what would be done.")
 ]
 
 Tell = Callable[[Resized], None]
@@ -124,9 +124,9 @@ def autoscale(
 
     It joins a crawl as `shoal worker` does, and says why it starts and stops workers. It never
     starts more than the hosts of the crawl can use, and none while results or the frontier are too
-    slow. The number of workers rises at once, at most doubling in 15 s, and falls one by one after
-    fewer would have done for two minutes. Workers on other machines count too. SIGTERM and Ctrl-C
-    let all workers finish what they have in hand.
+    slow. The number of workers rises at once, at most doubling every 15 s. It falls one by one,
+    after fewer would have been enough for two minutes. Workers on other machines count too. After
+    SIGTERM or Ctrl-C, all workers finish what they have in hand.
     """
     worker_per_h = _checked_price(price, max_cost, budget)
     bounds = Bounds(
@@ -151,7 +151,7 @@ def _checked_price(price: str | None, max_cost: str | None, budget: float | None
     if price is None and (max_cost is not None or budget is not None):
         raise ConfigError("--max-cost and --budget need the --price of a worker")
     if budget is not None and not 0 < budget < inf:
-        raise ConfigError(f"--budget {budget:g}: more than 0, and a number")
+        raise ConfigError(f"--budget {budget:g}: must be a number greater than 0")
     return _read("--price", price, per_hour) if price is not None else 0.0
 
 
@@ -170,7 +170,7 @@ def _order(
     until_finished: bool,
     makes_stores: bool,
 ) -> WorkerOrder:
-    targets, spider, settings = told_worker(targets, args, options)
+    targets, spider, settings = load_for_worker(targets, args, options)
     if not makes_stores:
         refuse_missing_stores(settings, ["frontier"])
     logs.configure(json_lines=settings.json_logs)
@@ -185,7 +185,7 @@ def _order(
 
 
 async def _look_once(order: WorkerOrder, scaler: Scaler, tell: Tell) -> None:
-    """Say what would be done, if the workers that there are were ours."""
+    """Say what would be done if all existing workers were ours."""
     settings = order.settings
     async with frontier_at(settings.frontier, settings.state) as frontier:
         look = await look_here(frontier, order.crawl)

@@ -1,4 +1,4 @@
-"""shoal check: what is wrong, before a crawl finds out."""
+"""shoal check: finds mistakes before a crawl does."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from shoal.workbench.checking import check as look
 Targets = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="TARGET", help="As for shoal crawl; or a folder. [default: all of this folder]"
+        metavar="TARGET", help="As for `shoal crawl`, or a folder. [default: this folder]"
     ),
 ]
-Offline = Annotated[bool, typer.Option("--offline", help="Ask no servers.")]
+Offline = Annotated[bool, typer.Option("--offline", help="Contact no servers.")]
 
 
 @examples("shoal check", "shoal check shop.py --offline")
 def check(targets: Targets = None, offline: Offline = False, json: JsonFlag = False) -> None:
     """Find what is wrong with spiders and shoal.toml.
 
-    Looked for are handlers that do not exist, misspelt settings, wrong values, hooks that take
-    something else, bad start URLs; in shoal.toml also schedules, feeds and alerts. The servers that
-    they name are asked whether they are there. Nothing is crawled.
+    It looks for missing handlers, misspelt settings, wrong values, hooks with wrong parameters and
+    bad start URLs; in shoal.toml, it also checks schedules, feeds and alerts. It tries to reach the
+    servers that they name. Nothing is crawled.
 
     Exit codes: 0 nothing was found; 2 something was.
     """
@@ -46,7 +46,7 @@ def check(targets: Targets = None, offline: Offline = False, json: JsonFlag = Fa
 
 def _show(checked: Checked) -> None:
     for finding in checked.findings:
-        display.say(finding.told)
+        display.say(finding.text)
     looked = [counted(len(checked.spiders), "spider")]
     if Path(CONFIG_FILE).exists():
         looked.append(CONFIG_FILE)

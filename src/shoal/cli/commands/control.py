@@ -18,24 +18,24 @@ from shoal.runtime.eventloop import run
 @examples("shoal pause shop")
 def pause(crawl: CrawlName, options: dict[str, Any]) -> None:
     """Pause a crawl. Requests in flight are finished; then workers wait until `shoal resume`."""
-    _tell(crawl, Control.PAUSE, options)
+    _steer(crawl, Control.PAUSE, options)
 
 
 @with_settings("frontier")
 @examples("shoal resume shop")
 def resume(crawl: CrawlName, options: dict[str, Any]) -> None:
     """Resume a crawl that was paused."""
-    _tell(crawl, Control.RESUME, options)
+    _steer(crawl, Control.RESUME, options)
 
 
 @with_settings("frontier")
 @examples("shoal cancel shop")
 def cancel(crawl: CrawlName, options: dict[str, Any]) -> None:
-    """Cancel a crawl: what is not done is dropped. What was stored stays."""
-    _tell(crawl, Control.CANCEL, options)
+    """Cancel a crawl: drop what is not done. What was stored stays."""
+    _steer(crawl, Control.CANCEL, options)
 
 
-def _tell(crawl: str, action: Control, options: dict[str, Any]) -> None:
+def _steer(crawl: str, action: Control, options: dict[str, Any]) -> None:
     state = run(_control(existing_stores(options), crawl, action))
     display.say(f"{crawl}: {state}")
 

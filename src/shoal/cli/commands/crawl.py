@@ -1,4 +1,4 @@
-"""shoal crawl: run a crawl to its end on this machine."""
+"""shoal crawl: runs a crawl to its end on this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from shoal.cli import display
-from shoal.cli.arguments import ArgumentOptions, told_spider
+from shoal.cli.arguments import ArgumentOptions, load_spider
 from shoal.cli.crawled_items import check_output, write_items
 from shoal.cli.examples import examples
 from shoal.cli.options import FLEET, JsonFlag, with_settings
@@ -43,16 +43,14 @@ Fresh = Annotated[
 AllSpiders = Annotated[
     bool, typer.Option("--all", help="Run all spiders of TARGET: a folder, a file or a module.")
 ]
-Parallel = Annotated[
-    int, typer.Option(min=1, metavar="N", help="Of several spiders, run so many side by side.")
-]
+Parallel = Annotated[int, typer.Option(min=1, metavar="N", help="How many spiders run at a time.")]
 Output = Annotated[
     Path | None,
     typer.Option(
         "--output",
         "-o",
         metavar="FILE",
-        help="Write the items there in the end: .jsonl, .csv or .parquet.",
+        help="Write the items to this file at the end: .jsonl, .csv or .parquet.",
     ),
 ]
 
@@ -80,8 +78,8 @@ def crawl(
 ) -> None:
     """Run a crawl to its end on this machine.
 
-    Several targets, or all spiders of a folder (--all), are crawls of their own, side by side; a
-    table says how each of them ended, and the exit code is that of the worst.
+    Several targets, or all spiders of a folder (--all), are separate crawls that run side by side.
+    A table shows how each of them ended; the exit code is that of the worst.
 
     To continue a crawl that stopped half-way, run the same command again. If TARGET is one or
     more URLs, all links on their hosts are followed, and one item is stored for each page.
@@ -102,7 +100,7 @@ def crawl(
                 output=output,
             )
         )
-    targets, spider, settings = told_spider(targets, arg, options)
+    targets, spider, settings = load_spider(targets, arg, options)
     if output is not None:
         check_output(output, settings)
     again = "this command without --fresh" if fresh else "this command"
@@ -122,8 +120,8 @@ def run_and_show(
     json: bool,
     output: Path | None = None,
 ) -> Summary:
-    """Run a crawl with a progress line; print how it ended, and write its items if so asked.
-    `again` is the command that continues the crawl, if one can."""
+    """Run a crawl with a progress line, print how it ended, and write its items if asked to.
+    `again` is the command that continues the crawl, if there is one."""
     logs.configure(json_lines=settings.json_logs)
     with display.progress(quiet=settings.json_logs and json) as watch:
         summary = run(run_crawl(spider, settings, targets=targets, fresh=fresh, watch=watch))
@@ -149,7 +147,7 @@ def _hints(
         anew = f"--name X --previous {crawl} crawls again"
         hints.append(f"nothing new: {finished}. --fresh starts over; {anew}")
     elif summary.finished and not stats.added:
-        hints.append(f"there was no URL to begin with: shoal seed {crawl} URL{frontier} adds one")
+        hints.append(f"there was no URL to start with: shoal seed {crawl} URL{frontier} adds one")
     if settings.results.partition(":")[0] in STREAM_SCHEMES:
         hints.append(f"the items: shoal drain{results} --to STORE")
     elif summary.items and not has_output:
@@ -159,10 +157,10 @@ def _hints(
     if stats.dead:
         died = counted(stats.dead, "task")
         hints.append(f"why {died} died: shoal dead list {crawl}{frontier}")
-    return hints if again is None else [*hints, *_ways_on(summary, frontier, again)]
+    return hints if again is None else [*hints, *_next_steps(summary, frontier, again)]
 
 
-def _ways_on(summary: Summary, frontier: str, again: str) -> Iterator[str]:
+def _next_steps(summary: Summary, frontier: str, again: str) -> Iterator[str]:
     """How to continue the crawl."""
     stats, crawl = summary.stats, shlex.quote(summary.stats.crawl)
     if stats.dead:
@@ -170,13 +168,13 @@ def _ways_on(summary: Summary, frontier: str, again: str) -> Iterator[str]:
     if stats.state is CrawlState.PAUSED:
         yield f"it is paused: shoal resume {crawl}{frontier}, then {again}"
     elif not summary.finished:
-        yield f"to go on: run {again}"
+        yield f"to continue: run {again}"
     elif stats.remaining:
-        yield f"{stats.remaining:,} URLs are left: a higher --max-pages goes on"
+        yield f"{stats.remaining:,} URLs are left: to continue, raise --max-pages"
 
 
 def _options(settings: Settings, *names: str) -> str:
-    """The options that make another command look where this one did."""
+    """The options with which another command uses the same stores as this one."""
     usual = Settings()
     given = {name: getattr(settings, name) for name in names}
     return "".join(

@@ -43,12 +43,12 @@ Urls = Annotated[
 ]
 Limit = Annotated[int, typer.Option(min=1, help="Show at most this many.")]
 Kind = Annotated[
-    FailureKind | None, typer.Option(help="Only those that died of this kind of failure.")
+    FailureKind | None, typer.Option(help="Only tasks that died of this kind of failure.")
 ]
 Host = Annotated[
-    str | None, typer.Option(metavar="HOST", help="Only those of this host: shop.example.")
+    str | None, typer.Option(metavar="HOST", help="Only tasks of this host: shop.example.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say how many, and change nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print how many; change nothing.")]
 
 
 @app.command("list")
@@ -130,7 +130,7 @@ def purge(
 
 
 def _filter(kind: FailureKind | None, host: str | None) -> DeadFilter:
-    """Hosts may be spelled as in a browser's address bar. Raises BadUrl."""
+    """The filter for these options. A host may be spelled as in a browser. Raises BadUrl."""
     return DeadFilter(kind=kind, host=parse(f"http://{host}/").host if host else None)
 
 
@@ -212,7 +212,7 @@ def _show_one(record: Record) -> None:
 async def _dead_at(
     frontier: Queries, crawl: str, urls: list[str], which: DeadFilter
 ) -> AsyncIterator[Record]:
-    """Every dead task with one of these addresses, whatever its method, its body or its copy."""
+    """All dead tasks with one of these addresses, whatever their method or body; copies too."""
     admission = Admission((await frontier.stats(crawl)).rules)
     same = [admission.same_address(url) for url in urls]
     async for record in _dead(frontier, crawl, which):

@@ -46,10 +46,10 @@ def demo(
 ) -> None:
     """Take a tour: a fleet crawls shops made up here.
 
-    Some shops are served on this machine, crawled, and their items shown. They have everything that
-    makes life hard: the same product under many addresses, pages that fail at first, pages that are
-    gone, broken ones, and areas that robots.txt forbids. The results stay in shoal-demo.db, for you
-    to look around in.
+    It serves some shops on this machine, crawls them, and shows their items. They have everything
+    that makes crawling hard: products at many addresses, pages that fail at first, pages that are
+    gone, broken pages, and areas that robots.txt forbids. The results stay in shoal-demo.db for you
+    to explore.
     """
     options = {"workers": workers, "rate": rate, "allow_private": True}
     options |= {"frontier": STORE, "results": STORE}
@@ -58,7 +58,7 @@ def demo(
         display.say(f"{hosts} shops are open, the first at {urls[0]}")
         display.say("Some of their products are broken: expect a few errors.")
         os.environ[URLS_VARIABLE] = ",".join(urls)
-        # The shops are gone in the end, so nothing can be crawled again.
+        # The shops end with this command, so the crawl cannot be continued.
         run_and_show(ShopSpider, settings, [TARGET], fresh=True, again=None, json=False)
         _show_items(run(_items(settings)))
         display.say("Broken products are dead and forbidden pages dropped, as they should be.")
@@ -66,7 +66,7 @@ def demo(
 
 
 def _show_one_page(settings: Settings, url: str) -> None:
-    """What helps those who write a spider: a page of the shop tried, and then explained."""
+    """Show the tools for writing a spider: try and explain one page of the shop."""
     display.say("")
     display.say(
         f"What does the spider make of one page? shoal try {TARGET} {url} --handler {HANDLER}"
@@ -84,7 +84,7 @@ def _show_one_page(settings: Settings, url: str) -> None:
 def _shops(hosts: int, products: int) -> Iterator[list[str]]:
     command = [sys.executable, "-m", "shoal.demo.shop"]
     command += ["--hosts", str(hosts), "--products", str(products), "--latency", "0.02"]
-    # A process of its own: the shops must not share a core's time with the progress line.
+    # In a process of its own: the shops must not share a core with the progress line.
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:  # noqa: S603
         try:
             assert server.stdout is not None  # noqa: S101 - we asked for a pipe

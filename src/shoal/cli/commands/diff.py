@@ -31,19 +31,21 @@ SOME_DIFFER = 3
 ALL_CHANGES = ",".join(Change)
 
 Earlier = Annotated[
-    str, typer.Argument(metavar="EARLIER", help="The earlier crawl; alone, the later one.")
+    str, typer.Argument(metavar="EARLIER", help="The earlier crawl; if alone, the later one.")
 ]
 Later = Annotated[str | None, typer.Argument(metavar="LATER", help="The later crawl.")]
 Since = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="Compare one crawl with itself at this time: 90s, 15m, 12h or 7d ago, or an ISO date"
+        help="Compare a crawl with itself as it was then: 90s, 15m, 12h or 7d ago, or an ISO date"
         " (UTC).",
     ),
 ]
 Kind = Annotated[str | None, typer.Option("--kind", help="Only items of this kind.")]
-Only = Annotated[str, typer.Option(metavar="CHANGES", help="Only these: any of new,changed,gone.")]
+Only = Annotated[
+    str, typer.Option(metavar="CHANGES", help="Only these changes: any of new,changed,gone.")
+]
 Ignore = Annotated[
     list[str] | None,
     typer.Option("--ignore", metavar="FIELD", help="A field that may differ. May be repeated."),
@@ -92,13 +94,13 @@ def diff(
 ) -> None:
     """Compare two crawls: what is new, changed, gone.
 
-    Items are the same if kind and key are; their fields are compared by value. A crawl that is
-    named alone is compared with the one that its --previous named, or, with --since, with itself at
-    an earlier moment, as far as its history goes. With --json every change is a line of JSON.
+    Items with the same kind and key are compared, field by field. A crawl that is named alone is
+    compared with the one that its --previous named; with --since, it is compared with itself at an
+    earlier time, as far as its history goes. With --json, every change is a line of JSON.
     """
     at = None if since is None else parse_since(since, time.time())
     if at is not None and (later or earlier_results):
-        raise ConfigError("--since compares one crawl with itself: name one")
+        raise ConfigError("--since compares a crawl with itself: name only one")
     sides = Sides(earlier, later, at, kind, tuple(ignore or ()))
     wanted = _changes(only)
     form = require_format(format_of(output, fmt)) if json or output or fmt else None
@@ -146,11 +148,11 @@ async def _diff(
 
 
 async def _warn_of_gaps(options: dict[str, Any], crawl: str) -> None:
-    """Say that a crawl has not read everything, where its queue can be asked."""
+    """Print a warning if a crawl has not read everything, as far as its queue can be read."""
     with suppress(ShoalError):
         stores = existing_stores(options)
         async with frontier_at(stores.frontier, stores.state) as frontier:
             stats = await frontier.stats(crawl)
         if unread := stats.remaining + stats.dead:
             left = f"{counted(unread, 'task')} of {crawl} waiting or dead"
-            display.say(f"{left}: items of theirs count as gone", err=True)
+            display.say(f"{left}: their items count as gone", err=True)

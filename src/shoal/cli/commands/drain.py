@@ -1,4 +1,4 @@
-"""shoal drain: results out of a stream and into a store."""
+"""shoal drain: moves results from a stream to a store."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def drain(
 ) -> None:
     """Move results from a Redis stream to a store.
 
-    For workers with --results redis-stream://...: they put batches into the stream, and wait when
-    there are too many. Any number of these commands may run; each removes a batch from the stream
-    once the store has it, and takes over what a dead one held. SIGTERM or Ctrl-C stops it after the
+    Workers with --results redis-stream://... put batches into the stream, and wait when there are
+    too many. Any number of these commands may run. Each removes a batch from the stream once the
+    store has it, and takes over the batches of a dead one. SIGTERM or Ctrl-C stops it after the
     batch in hand.
     """
     settings = settings_from(options)
@@ -69,7 +69,9 @@ async def _drain(stream: str, to: str, *, until_empty: bool, watch: Watch) -> De
         await queue.check()
         async with results_at(to) as store:
             if not store.readable:
-                raise ConfigError(f"--to {masked(to)}: a stream is no store (shoal drain --help)")
+                raise ConfigError(
+                    f"--to {masked(to)}: a stream is not a store (shoal drain --help)"
+                )
             deliverer = Deliverer(queue, store, until_empty=until_empty, watch=watch)
             with stopped_by_signals(deliverer):
                 await deliverer.run()
@@ -80,7 +82,7 @@ async def _drain(stream: str, to: str, *, until_empty: bool, watch: Watch) -> De
 
 @contextmanager
 def _progress(*, quiet: bool) -> Iterator[Watch]:
-    """Shows how far it is: a live line on a terminal, a log line now and then elsewhere."""
+    """Show the progress: a live line on a terminal, a log line now and then elsewhere."""
     console = display.console(stderr=True)
     speed = _Speed()
     if quiet:
@@ -93,7 +95,7 @@ def _progress(*, quiet: bool) -> Iterator[Watch]:
 
 
 def _logging(speed: _Speed) -> Watch:
-    """Logs a line now and then, but not the same one for days if nothing comes."""
+    """Log a line now and then, but do not repeat it for days if nothing comes."""
     timer, logged = display.log_timer(), 0
 
     def watch(delivered: Delivered) -> None:
@@ -116,7 +118,7 @@ def _counts(delivered: Delivered) -> str:
 
 
 class _Speed:
-    """Records per second, over the last moments."""
+    """Records per second, over the last few seconds."""
 
     def __init__(self) -> None:
         self._marks = deque([(time.monotonic(), 0)])

@@ -1,4 +1,4 @@
-"""shoal explain: what became of one URL."""
+"""shoal explain: shows what became of one URL."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SomeSession = Annotated[
     typer.Option(
         "--session",
         metavar="SESSION",
-        help="The page as these accounts see it: a group, or shop#alice; none: as nobody."
-        " [default: the crawl's]",
+        help="The page as these accounts see it: a group, or one account (shop#alice); none: with"
+        " no account. [default: the crawl's]",
     ),
 ]
 
@@ -42,7 +42,7 @@ def explain(
 ) -> None:
     """Explain what became of a URL, step by step.
 
-    Two accounts see two pages: what was fetched with a session is a task of its own. The one of
+    Two accounts may see two different pages, so each session has a task of its own. The one of
     --session comes first, then the others at this address.
     """
     explanation = run(ask(existing_stores(options), crawl, url, session))
@@ -59,7 +59,7 @@ async def ask(settings: Settings, crawl: str, url: str, session: str | None = No
 
 
 def show_explanation(explanation: Explanation) -> None:
-    """Tables for people."""
+    """Print tables for people."""
     for task in (explanation, *explanation.others):
         _show_one(task)
 

@@ -1,4 +1,4 @@
-"""shoal export: the items as a file."""
+"""shoal export: writes the items of a crawl to a file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from shoal.runtime.eventloop import run
 Output = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", help="File to write; the suffix is its format. [default: stdout]"
+        "--output", "-o", help="File to write; its suffix is the format. [default: stdout]"
     ),
 ]
 FormatName = Annotated[
@@ -57,12 +57,12 @@ Files = Annotated[
     typer.Option(
         "--files",
         metavar="DIR",
-        help="Also write the files of these items, into this folder.",
+        help="Also write the files of these items to this folder.",
     ),
 ]
 Gone = Annotated[
     bool,
-    typer.Option("--gone", help="Also items that are gone: a crawl with --previous missed them."),
+    typer.Option("--gone", help="Also items that a crawl with --previous did not find any more."),
 ]
 
 
@@ -89,13 +89,13 @@ def export(
     """Write items as JSON lines, CSV or Parquet.
 
     One object per item: its fields, then _kind, _key, _url, _scraped_at. The file appears when it
-    is complete; until then an older one stays. Parquet needs the extra `parquet`. With --gone there
-    is also _gone_at, which is empty for items that are still there; --since then selects gone items
-    by this time.
+    is complete; until then, an older one stays. Parquet needs the extra `parquet`. With --gone,
+    there is also _gone_at, which is empty for items that are still there; --since then selects gone
+    items by this time.
 
-    For an item with files, _files tells what became of each, and _complete whether all are stored.
-    --files writes them under names made of their content; _files has these as `path`. Exit code 3:
-    some could not be written.
+    For an item with files, _files lists what became of each, and _complete says whether all are
+    stored. --files names the files by their content; _files has these names as `path`. Exit code 3:
+    some files could not be written.
     """
     chosen = format_of(output, fmt)
     since_s = None if since is None else parse_since(since, time.time())
@@ -104,10 +104,10 @@ def export(
     if output is not None:
         display.say(f"{counted(count, 'item')} in {output}", err=True)
     if folder is not None:
-        _tell_of_files(folder, files)
+        _show_files(folder, files)
 
 
-def _tell_of_files(folder: FilesFolder, path: Path | None) -> None:
+def _show_files(folder: FilesFolder, path: Path | None) -> None:
     display.say(f"{counted(len(folder.paths), 'file')} in {path}", err=True)
     if folder.failed:
         display.say(f"{counted(folder.failed, 'file')} could not be written:", err=True)
@@ -127,7 +127,7 @@ async def _export(
     async with results_at(existing_stores({"results": options["results"]}).results) as results:
         counts, note = await results.count(crawl), await results.note_of(crawl)
         if not counts and note is None:
-            # A crawl may have no items, but it must be one.
+            # A crawl may have no items, but it must exist.
             stores = existing_stores(options)
             async with frontier_at(stores.frontier, stores.state) as frontier:
                 await frontier.stats(crawl)
@@ -141,7 +141,7 @@ async def _export(
 async def _folder_for(
     files: Path | None, options: dict[str, Any], note: RunNote | None
 ) -> AsyncIterator[FilesFolder | None]:
-    """The folder that files are to be written to. They are where the crawl's last run put them."""
+    """The folder to write files to. They are read from the file store of the crawl's last run."""
     if files is None:
         yield None
         return
@@ -149,7 +149,7 @@ async def _folder_for(
     noted = note.file_store if note is not None else ""
     address = settings.file_store or noted or file_store_of(settings)
     if not address:
-        raise ConfigError("--files: where are they? Name their store with --file-store")
+        raise ConfigError("--files: name the store of the files with --file-store")
     store = open_files(address)
     try:
         yield FilesFolder(store, files)
@@ -158,7 +158,7 @@ async def _folder_for(
 
 
 def _total(counts: dict[str, int], wanted: Wanted) -> int | None:
-    """How many items there will be, where that can be known beforehand."""
+    """How many items there will be, if that is known in advance."""
     if wanted.since is not None or wanted.changed or wanted.gone:
         return None
     return sum(counts.values()) if wanted.kind is None else counts.get(wanted.kind, 0)

@@ -1,4 +1,4 @@
-"""shoal feed: tasks for a crawl that others send by a broker of theirs."""
+"""shoal feed: adds tasks to a crawl from a queue that other programs fill."""
 
 from __future__ import annotations
 
@@ -48,22 +48,23 @@ def feed(
     until_empty: UntilEmpty = False,
     json: JsonFlag = False,
 ) -> None:
-    """Add tasks to a crawl that others send by a queue.
+    """Add tasks from a queue to a crawl.
 
-    The queue is one of RabbitMQ, of SQS, or a list or a stream on Redis:
+    The queue is on RabbitMQ or SQS, or it is a list or a stream on Redis:
 
     \b
       amqp://user:secret@host/queue            amqp://host/vhost/queue
       sqs://region/queue                       redis://host?key=list
                                                redis://host?key=stream&type=stream
 
-    A message is a URL, or a task as a JSON object with at least "url". What Celery sends to the
-    task shoal.seed is understood, and so is Symfony Messenger with its JSON serializer.
+    A message is a URL, or a task as a JSON object with at least "url". Messages of Celery to the
+    task shoal.seed are understood, and so are those of Symfony Messenger's JSON serializer.
 
-    A message is removed from the queue when the frontier has its tasks: a command that is killed
-    loses nothing, and adds nothing twice. What is no task is put aside with the reason, in
+    A message is removed from the queue when the frontier has its tasks, so a command that is killed
+    loses nothing and adds nothing twice. A message that is not a task is moved, with the reason, to
     QUEUE.rejected (SQS: QUEUE-rejected, Redis: KEY:rejected). While the crawl is paused, nothing is
-    taken. Any number of these commands may run. SIGTERM or Ctrl-C stops it after what is in hand.
+    taken. Any number of these commands may run. SIGTERM or Ctrl-C stops it after the messages in
+    hand.
     """
     settings = settings_from(options)
     logs.configure(json_lines=settings.json_logs)
@@ -81,7 +82,7 @@ async def _feed(
 ) -> Fed:
     source = open_source(address)
     try:
-        await _must_be_there(source)
+        await _check_reachable(source)
         async with frontier_at(stores.frontier, stores.state) as frontier:
             feeder = Feeder(source, frontier, crawl, until_empty=until_empty, watch=watch)
             async with noted(frontier.notes, crawl, address, feeder):
@@ -92,8 +93,8 @@ async def _feed(
         await source.close()
 
 
-async def _must_be_there(source: Source) -> None:
-    """Look whether it answers, before work begins for good. Raises ConfigError."""
+async def _check_reachable(source: Source) -> None:
+    """Raise ConfigError if the queue does not answer, before any work begins."""
     try:
         await source.waiting()
     except StorageBusy as error:
@@ -102,7 +103,7 @@ async def _must_be_there(source: Source) -> None:
 
 @contextmanager
 def _progress(crawl: str, *, quiet: bool) -> Iterator[Watch]:
-    """Shows how far it is: a live line on a terminal, a log line now and then elsewhere."""
+    """Show the progress: a live line on a terminal, a log line now and then elsewhere."""
     console = display.console(stderr=True)
     if quiet:
         yield lambda fed: None

@@ -1,4 +1,4 @@
-"""shoal merge: items that share a natural key become one."""
+"""shoal merge: merges items that share a natural key."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def merge(
 ) -> None:
     """Merge items that share a natural key.
 
-    They may come from several hosts or crawls. The result is stored beside its sources, under a
-    name of its own; export it like a crawl. Each item's _sources says what it was made of, and
-    which field came from where. Running the command again brings the result up to date; --fresh
-    also drops what has no source any more.
+    Items may come from several hosts or crawls. The result is stored beside its sources, under a
+    name of its own; export it like a crawl. Each item's _sources lists the items that it was made
+    of, and which field came from which. Run the command again to update the result; --fresh also
+    drops items that no longer have a source.
 
-    Rules: `newest` takes the newest scrape as a whole. `first-non-empty` takes, for each field, the
-    first value that is not empty: in the order of the crawls, and in a crawl the newest first.
+    Rules: `newest` takes the newest scrape as a whole. `first-non-empty` takes the first value of
+    each field that is not empty, in the order of the crawls, with the newest first in each crawl.
     """
     fields = _fields(by)
     address = existing_stores(options).results

@@ -1,4 +1,4 @@
-"""shoal new: a first spider."""
+"""shoal new: writes a first spider."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from shoal.cli import display
 from shoal.cli.examples import examples
 from shoal.workbench.first_spider import write_first_spider
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="Where to: shop.py.")]
-Url = Annotated[str | None, typer.Option(help="Where the spider starts.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The file to write: shop.py.")]
+Url = Annotated[str | None, typer.Option(help="The URL where the spider starts.")]
 Name = Annotated[
-    str | None, typer.Option(help="What its class is called. [default: after the file]")
+    str | None, typer.Option(help="The name of its class. [default: from the file's name]")
 ]
 
 
 @examples("shoal new shop.py --url https://shop.example/catalog")
 def new(file: File, url: Url = None, name: Name = None) -> None:
-    """Write a first spider, which runs as it is.
+    """Write a first spider that runs as it is.
 
-    It reads the title of each page of one host, and follows its links. A file that is there is
-    never overwritten.
+    It reads the title of each page of one host, and follows its links. An existing file is never
+    overwritten.
     """
     write_first_spider(file, url, name)
     display.say(f"{file} is written")
-    display.say(f"one page of it: shoal try {file}")
-    display.say(f"what is wrong with it: shoal check {file}")
-    display.say(f"all of it: shoal crawl {file} --max-pages 20")
+    display.say(f"to try one page: shoal try {file}")
+    display.say(f"to find mistakes: shoal check {file}")
+    display.say(f"to crawl: shoal crawl {file} --max-pages 20")

@@ -35,7 +35,7 @@ from shoal.runtime.signals import stopped_by_signals
 ECHO_PORT = 8089
 
 app = typer.Typer(
-    help="Exits: the proxies that requests leave by.",
+    help="Exits: the proxies that requests go through.",
     callback=show_help,
     invoke_without_command=True,
 )
@@ -46,7 +46,7 @@ SomePool = Annotated[
     str | None, typer.Argument(metavar="[POOL]", help="The pool's name. [default: all]")
 ]
 Listen = Annotated[
-    str, typer.Option(metavar="ADDRESS:PORT", help="Where to listen; port 0 is any.")
+    str, typer.Option(metavar="ADDRESS:PORT", help="Where to listen; port 0 is any free port.")
 ]
 
 
@@ -57,8 +57,8 @@ def list_(options: dict[str, Any], pool: SomePool = None, json: JsonFlag = False
     """List exits, and how they are doing.
 
     An exit is `ready`, `cooling` (blocked by some hosts, and not used there for a while) or `out`
-    (it could not be used, or forged certificates). The score is the share of its answers that were
-    no blocks, old ones counting less. Addresses are not known to the frontier: exits have ids.
+    (unusable, or it forged certificates). The score is the share of its answers that were not
+    blocks; old answers count less. The frontier does not know addresses, so exits have ids.
     """
     found = run(_list(existing_stores(options), pool))
     now = time.time()
@@ -76,12 +76,12 @@ def list_(options: dict[str, Any], pool: SomePool = None, json: JsonFlag = False
 def echo(listen: Listen = f"{LOOPBACK}:{ECHO_PORT}") -> None:
     """Serve an echo that tells where requests come from.
 
-    `shoal proxies check --echo URL` needs one that the exits can reach. It speaks plain http; put
-    a server with a certificate before it to see whether exits leave encryption alone. It runs until
-    SIGTERM or Ctrl-C.
+    `shoal proxies check --echo URL` needs one that the exits can reach. It speaks plain http; put a
+    server with a certificate in front of it to see whether exits leave encryption alone. It runs
+    until SIGTERM or Ctrl-C.
     """
     logs.configure(json_lines=False)
-    run(_serve_echo(*_place(listen)))
+    run(_serve_echo(*_address(listen)))
 
 
 async def _list(stores: Settings, pool: str | None) -> list[tuple[PoolState, list[Exit]]]:
@@ -122,15 +122,15 @@ def _exit_row(each: Exit, now: float) -> tuple[str, ...]:
 
 
 class _EchoService:
-    """An echo as something that is run until it is told to stop."""
+    """An echo as a service that runs until it is told to stop."""
 
     def __init__(self, host: str, port: int) -> None:
-        self._place = host, port
+        self._address = host, port
         self._stopped = asyncio.Event()
 
     async def run(self) -> None:
         try:
-            async with echo_at(*self._place) as url:
+            async with echo_at(*self._address) as url:
                 display.say(f"{url} tells where a request came from")
                 await self._stopped.wait()
         except OSError as error:
@@ -146,7 +146,7 @@ async def _serve_echo(host: str, port: int) -> None:
         await service.run()
 
 
-def _place(listen: str) -> tuple[str, int]:
+def _address(listen: str) -> tuple[str, int]:
     host, colon, port = listen.rpartition(":")
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
         raise ConfigError(f"--listen: not an address and port: {listen!r} (write 127.0.0.1:8089)")

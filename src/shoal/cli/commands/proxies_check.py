@@ -1,4 +1,4 @@
-"""shoal proxies check: exits are tried before a crawl does."""
+"""shoal proxies check: tries exits before a crawl does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SOME_BAD = 3
 PoolOrFile = Annotated[
     str | None,
     typer.Argument(
-        metavar="[POOL|FILE]", help="A table [proxies.NAME], or a list. [default: all tables]"
+        metavar="[POOL|FILE]", help="A [proxies.NAME] table, or a list. [default: all tables]"
     ),
 ]
 EchoUrl = Annotated[
@@ -40,12 +40,14 @@ EchoUrl = Annotated[
         "--echo",
         metavar="URL",
         envvar="SHOAL_PROXIES_ECHO",
-        help="What tells where a request came from, such as `shoal proxies echo` on a server.",
+        help="A server that tells where a request came from, such as `shoal proxies echo`.",
     ),
 ]
-AtOnce = Annotated[int, typer.Option("--at-once", min=1, max=500, help="Exits tried at a time.")]
+AtOnce = Annotated[
+    int, typer.Option("--at-once", min=1, max=500, help="How many exits to try at a time.")
+]
 Limit = Annotated[
-    int | None, typer.Option(min=1, help="Try at most so many of each pool. [default: all]")
+    int | None, typer.Option(min=1, help="Try at most this many of each pool. [default: all]")
 ]
 
 
@@ -64,12 +66,12 @@ def check(
 ) -> None:
     """Try each exit of a pool, or of a list, once.
 
-    Told are the address that the target saw, the time it took, whether the exit passes our own
-    address on, and, if the echo has https, whether it leaves the encryption alone. The country is
-    told only if the table or the list says it.
+    It shows the address that the target saw, the time it took, whether the exit passes on our own
+    address and, if the echo has https, whether it leaves the encryption alone. The country is shown
+    only if the table or the list names it.
 
     The request goes to --echo, and to no server that you have not named. Without --echo, exits on
-    this machine are tried with an echo of our own; others could not reach that.
+    this machine are tried with a local echo; other exits could not reach it.
 
     Exit codes: 0 all are good; 3 some are bad; 2 usage error.
     """
@@ -87,12 +89,12 @@ def check(
 
 
 def _chosen(settings: Settings, pool: str | None) -> Settings:
-    """The settings with those pools only that were asked for."""
+    """The settings, with only the pools that were asked for."""
     pools = settings.proxy_pools
     if pool is None:
         if not pools:
             raise ConfigError(
-                f"no pools: name a list, or write a table [{TABLES}.NAME] into {CONFIG_FILE}"
+                f"no pools: name a list, or write a [{TABLES}.NAME] table in {CONFIG_FILE}"
             )
         return settings
     if pool in pools:
@@ -117,7 +119,7 @@ async def _check(
         if not all(route.proxy is not None and is_local(route.proxy) for _, route in found):
             raise ConfigError(
                 "--echo is missing: the address of a server that tells where requests come from"
-                " (`shoal proxies echo` on a server of yours is one)"
+                " (such as `shoal proxies echo` on your server)"
             )
         async with echo_at(LOOPBACK, 0) as own:
             return await _tried(replace(settings, allow_private=True), found, own, at_once)
@@ -146,7 +148,7 @@ def _fields(checked: Checked) -> dict[str, Any]:
 
 
 def _checked_table(checked: list[Checked]) -> Table:
-    """Without the columns that are empty: names and addresses need the room."""
+    """A table without empty columns: names and addresses need the room."""
     names = ("exit", "address", "kind", "country", "seen as", "latency", "anonymity", "tls")
     rows = [_checked_row(each) for each in checked]
     kept = [at for at in range(len(names)) if any(row[at] for row in rows)]

@@ -52,10 +52,10 @@ def list_(
 @with_settings("results")
 @examples("shoal rejected show shop https://shop.example/product/17")
 def show(crawl: CrawlName, url: Url, options: dict[str, Any], json: JsonFlag = False) -> None:
-    """Show what one page gave that was rejected."""
+    """Show the rejected items of one page."""
     found = run(_read(existing_stores(options), crawl, None, url))
     if not found:
-        raise ConfigError(f"nothing of {url} was rejected (see: shoal rejected list {crawl})")
+        raise ConfigError(f"no item of {url} was rejected (see: shoal rejected list {crawl})")
     if json:
         display.print_json([rejected_json(item) for item in found])
         return
@@ -72,7 +72,7 @@ def show(crawl: CrawlName, url: Url, options: dict[str, Any], json: JsonFlag = F
 async def _read(
     stores: Settings, crawl: str, limit: int | None, url: str | None = None
 ) -> list[RejectedItem]:
-    """The first rejected items, or those of a page, in any spelling of its address."""
+    """The first rejected items, or those of one page, in any spelling of its address."""
     is_wanted = None if url is None else Admission(Rules()).same_address(url)
     found: list[RejectedItem] = []
     async with results_at(stores.results) as results:

@@ -1,4 +1,4 @@
-"""shoal reparse: read archived pages again."""
+"""shoal reparse: reads archived pages again."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def reparse(
     The site is not touched. This is for a crawl that ran with --archive, after its spider was
     corrected. The items are updated; an item that was read from a newer page stays as it is. Links
     are not followed. By default, the archive is that of the crawl's last run; so is the spider, if
-    the results are in a file on this machine. What the spider is told (-a) is what the frontier has
-    kept of the crawl.
+    the results are in a file on this machine. So are the spider's arguments (-a), if the frontier
+    has kept them.
 
     Exit codes: 0 all pages were read; 3 a handler raised for some; 2 usage error.
     """
@@ -88,7 +88,7 @@ async def _reparse(
 
 
 async def _kept(crawl: str, spider: type[Spider], settings: Settings) -> dict[str, Any]:
-    """What the crawl has told its spider, if it takes arguments and the frontier still knows."""
+    """The arguments that the frontier has kept for the crawl's spider, if it takes any."""
     if not arguments_of(spider) or lacks_file(settings.frontier):
         return {}
     async with frontier_at(settings.frontier, settings.state) as frontier:
@@ -123,7 +123,7 @@ async def _read_again(
 
 @contextmanager
 def _progress() -> Iterator[Progress]:
-    """A live line on a terminal."""
+    """Show the progress as a live line on a terminal."""
     console = display.console(stderr=True)
     columns = TextColumn("{task.completed:,} pages · {task.fields[items]:,} items")
     with Bar(columns, console=console, disable=not console.is_terminal, transient=True) as bar:

@@ -1,4 +1,4 @@
-"""shoal results: upkeep of what is stored."""
+"""shoal results: maintains stored results."""
 
 from __future__ import annotations
 
@@ -96,7 +96,8 @@ async def _prune(address: str, before: datetime, *, detach: bool, dry_run: bool)
 def duplicates(crawl: CrawlName, options: dict[str, Any], json: JsonFlag = False) -> None:
     """Find and mark pages that are nearly the same. Nothing is removed.
 
-    For crawls that ran with --simhash. Afterwards `shoal explain` names the page that one is like.
+    For crawls that ran with --simhash. Afterwards, `shoal explain` names the page that a page is
+    like.
     """
     found = run(_duplicates(existing_stores(options).results, crawl))
     if json:

@@ -1,4 +1,4 @@
-"""shoal schedule: what shoal.toml has scheduled, and what became of it."""
+"""shoal schedule: shows and steers the schedules of shoal.toml and their runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from shoal.insight.schedule_rows import PLAN_COLUMNS, RUN_COLUMNS, plan_row, run
 from shoal.runtime.eventloop import run as run_loop
 
 app = typer.Typer(
-    help="Runs at set times, as shoal.toml says.",
+    help="Scheduled runs, as set in shoal.toml.",
     callback=show_help,
     invoke_without_command=True,
 )
@@ -53,7 +53,7 @@ def list_(options: dict[str, Any], json: JsonFlag = False) -> None:
 def run_now(name: Name, options: dict[str, Any]) -> None:
     """Run a schedule now, before it is due.
 
-    The coordinator that leads begins the run.
+    The leading coordinator begins the run.
     """
     display.say(run_loop(_ask_for_run(options, name)))
 
@@ -63,7 +63,7 @@ def run_now(name: Name, options: dict[str, Any]) -> None:
 @examples("shoal schedule pause shop")
 def pause(name: Name, options: dict[str, Any]) -> None:
     """Pause a schedule: no run begins until `resume`. Runs that have begun go on."""
-    run_loop(_rest(options, name, is_paused=True))
+    run_loop(_set_paused(options, name, is_paused=True))
     display.say(f"{name}: paused")
 
 
@@ -72,7 +72,7 @@ def pause(name: Name, options: dict[str, Any]) -> None:
 @examples("shoal schedule resume shop")
 def resume(name: Name, options: dict[str, Any]) -> None:
     """Resume a schedule, from its next due time on."""
-    run_loop(_rest(options, name, is_paused=False))
+    run_loop(_set_paused(options, name, is_paused=False))
     display.say(f"{name}: resumed")
 
 
@@ -84,8 +84,8 @@ def history_(
 ) -> None:
     """List runs that are over or were left out. The newest come first.
 
-    `same` counts pages that had not changed since the run before. `gone` counts items that the run
-    before had found and this one did not.
+    `same` counts pages that had not changed since the previous run. `gone` counts items that the
+    previous run found and this one did not.
     """
     run_loop(_history(options, name, limit, json=json))
 
@@ -127,7 +127,7 @@ async def _ask_for_run(options: dict[str, Any], name: str) -> str:
     return f"{crawl}: begins"
 
 
-async def _rest(options: dict[str, Any], name: str, *, is_paused: bool) -> None:
+async def _set_paused(options: dict[str, Any], name: str, *, is_paused: bool) -> None:
     schedule = named(load_schedules(), name)
     async with _frontier_of(options) as frontier:
         await set_paused(frontier.notes, schedule, is_paused=is_paused)

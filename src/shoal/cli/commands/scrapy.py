@@ -1,4 +1,4 @@
-"""shoal scrapy: what Scrapy projects need beside the crawl itself."""
+"""shoal scrapy: commands for Scrapy projects, besides the crawl itself."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DupefilterKey = Annotated[str, typer.Option(help="SCHEDULER_DUPEFILTER_KEY of th
 Keep = Annotated[bool, typer.Option("--keep", help="Copy everything instead of moving it.")]
 
 app = typer.Typer(
-    help="Bring over what scrapy-redis left in Redis.",
+    help="Migrate crawls from scrapy-redis.",
     callback=show_help,
     invoke_without_command=True,
 )
@@ -51,10 +51,10 @@ def migrate(
 ) -> None:
     """Move what scrapy-redis holds into a frontier.
 
-    Stop the workers of scrapy-redis first. Requests are read without running what is pickled, and
-    without the project's code. Each is removed from the old queue once the frontier has it: to
-    continue a migration that was stopped, run it again. What cannot be read stays where it is; then
-    the exit code is 3. The crawl gets the spider's name, unless --name says otherwise.
+    Stop the workers of scrapy-redis first. Requests are read without running pickled code or the
+    project's code. Each is removed from the old queue once the frontier has it: to continue a
+    migration that was stopped, run it again. Requests that cannot be read stay where they are, and
+    the exit code is 3. The crawl gets the spider's name, unless you give --name.
     """
     settings = settings_from(options)
     keys = [_named(key, spider) for key in (queue_key, dupefilter_key)]

@@ -1,4 +1,4 @@
-"""shoal seed: more URLs for a crawl."""
+"""shoal seed: adds URLs to a crawl."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from shoal.seeds.seeding import BATCH
 from shoal.seeds.sources import STDIN, Seeder, Sources
 
 SHOWN = 20
-"""How many bad seeds are named one by one; the others are only counted."""
+"""How many bad seeds are listed; the others are only counted."""
 
 Urls = Annotated[list[str] | None, typer.Argument(metavar="URL", help="Addresses to crawl.")]
 File = Annotated[
     Path | None,
-    typer.Option("--file", help="URLs or JSON tasks, one per line; or CSV. - is standard input."),
+    typer.Option("--file", help="URLs or JSON tasks, one per line, or CSV; - is standard input."),
 ]
 Sitemap = Annotated[
     list[str] | None,
@@ -49,15 +49,15 @@ Sitemap = Annotated[
 ]
 Since = Annotated[
     str | None,
-    typer.Option("--since", metavar="7d", help="Of sitemaps, only pages changed since then."),
+    typer.Option("--since", metavar="7d", help="Only pages of sitemaps that changed since then."),
 ]
 Skip = Annotated[
     int | None,
-    typer.Option("--skip", min=0, help="Skip this many lines of the file. 0 begins again."),
+    typer.Option("--skip", min=0, help="Skip this many lines of the file. 0 starts over."),
 ]
 Repair = Annotated[
     bool,
-    typer.Option("--repair", help="First write off what a broker has lost, to be found again."),
+    typer.Option("--repair", help="First write off tasks that a broker lost, to find them again."),
 ]
 
 
@@ -82,19 +82,18 @@ def seed(
 ) -> None:
     """Add URLs to a crawl.
 
-    They come as arguments, from a file, from standard input, or from sitemaps.
+    URLs come as arguments, from a file, from standard input, or from sitemaps.
 
     A line is a URL, or a task as a JSON object with at least "url". A CSV file begins with the
     names of its columns: url, handler, priority, meta; all others become entries of meta. Anything
-    else is reported with its line number and skipped. Files may be of any size. It does no harm to
-    add a URL twice. To continue a command that was stopped, run it again.
+    else is reported with its line number and skipped. Files may be of any size. Adding a URL twice
+    does no harm. To continue a command that was stopped, run it again.
 
-    A sitemap is queued too: the crawl's workers fetch it as they fetch pages, and queue what it
-    lists.
+    A sitemap is queued too: the crawl's workers fetch it like a page, and queue what it lists.
 
-    If tasks are missing in a broker, because somebody has emptied its queues, --repair writes them
-    off, and forgets that they and the pages that led to others were seen. Then they are found
-    again from the seeds: bring these again with the same command, or run shoal crawl again. The
+    If a broker has lost tasks, because somebody emptied its queues, --repair writes them off. It
+    also forgets that they, and the pages that led to others, were seen, so that they can be found
+    again from the seeds. Add the seeds again with the same command, or run `shoal crawl` again. The
     crawl must be paused.
     """
     settings = settings_from(options)
@@ -116,7 +115,7 @@ def seed(
 def _sources(
     urls: list[str], file: Path | None, sitemaps: list[str], since: str | None, skip: int | None
 ) -> Sources:
-    """Where to read seeds: on standard input, if nothing else is named."""
+    """Where to read seeds: from standard input if nothing else is named."""
     if file is None and not urls and not sitemaps:
         if sys.stdin.isatty():
             raise ConfigError("no URLs: give them as arguments, with --file, or on standard input")
@@ -151,23 +150,23 @@ def _show_repaired(crawl: str, repaired: Repaired, *, json: bool) -> None:
         display.say(f"{crawl}: nothing is missing in the broker")
         return
     lost = counted(repaired.lost, "task")
-    display.say(f"{crawl}: {lost} lost in the broker and written off, as dropped")
+    display.say(f"{crawl}: {lost} lost in the broker, written off as dropped")
     if repaired.why_not:
         display.say(f"{crawl}: they cannot be found again: {repaired.why_not}; --fresh starts over")
     else:
         display.say(
             f"{crawl}: {repaired.forgotten:,} URLs count as new now: those, and pages that led to"
-            " others; bring the seeds again to have them found"
+            " others; add the seeds again to find them"
         )
 
 
 class Bad:
-    """Counts what is no seed, and names the first."""
+    """Counts bad seeds, and prints the first of them."""
 
     count = 0
 
     def report(self, about: str, reason: Exception) -> None:
-        """Note one that was skipped."""
+        """Count a seed that was skipped."""
         self.count += 1
         if self.count <= SHOWN:
             display.say(f"shoal: {about} skipped: {reason}", err=True)
@@ -179,7 +178,7 @@ async def _seed(crawl: str, settings: Settings, sources: Sources, bad: Bad) -> t
             seeder = Seeder(frontier, crawl, bad.report, watch)
             try:
                 added = await seeder.seed(sources)
-            except asyncio.CancelledError:  # Ctrl-C. What was read last may not be added yet.
+            except asyncio.CancelledError:  # Ctrl-C. The last lines may not be added yet.
                 how = _how_to_continue(seeder.line, sources)
                 display.say(f"shoal: stopped at line {seeder.line}: {how}", err=True)
                 raise
@@ -188,7 +187,7 @@ async def _seed(crawl: str, settings: Settings, sources: Sources, bad: Bad) -> t
             await note_event(frontier.notes, crawl, SEEDED, text, by="command")
     if seeder.went_on_after:
         line = f"{seeder.went_on_after:,}"
-        display.say(f"shoal: continued after line {line} (--skip 0 begins again)", err=True)
+        display.say(f"shoal: continued after line {line} (--skip 0 starts over)", err=True)
     return added, seeder.sitemaps
 
 
@@ -202,8 +201,8 @@ def _show(
     crawl: str, added: Added, sitemaps: int, bad: int, repaired: Repaired | None, *, json: bool
 ) -> None:
     if json:
-        told = repaired_json(crawl, repaired) if repaired else {}
-        display.print_json(told | seeded_json(crawl, added, sitemaps=sitemaps, bad=bad))
+        repair = repaired_json(crawl, repaired) if repaired else {}
+        display.print_json(repair | seeded_json(crawl, added, sitemaps=sitemaps, bad=bad))
         return
     if bad > SHOWN:
         display.say(f"shoal: and {bad - SHOWN:,} more were skipped", err=True)

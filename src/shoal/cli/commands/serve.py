@@ -1,4 +1,4 @@
-"""shoal serve: the coordinator, and the web."""
+"""shoal serve: runs the coordinator and the web server."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ Listen = Annotated[
         "--listen",
         envvar="SHOAL_LISTEN",
         metavar="HOST:PORT",
-        help="Where the dashboard and the API are. Without a token, on this machine only."
+        help="Address of the dashboard and the API. Without a token, on this machine only."
         " [default: 127.0.0.1:7350]",
         show_envvar=False,
     ),
 ]
-NoWeb = Annotated[bool, typer.Option("--no-web", help="No dashboard and no API.")]
+NoWeb = Annotated[bool, typer.Option("--no-web", help="Run without dashboard and API.")]
 TokenFile = Annotated[
     Path | None,
     typer.Option(
         "--token-file",
         envvar="SHOAL_TOKEN_FILE",
         metavar="FILE",
-        help="Tokens that let people and programs in, one in a line: `read TOKEN` may look,"
-        " `admin TOKEN` may do all. SHOAL_TOKEN is one more.",
+        help="Access tokens, one per line: `read TOKEN` may look, `admin TOKEN` may do everything."
+        " SHOAL_TOKEN is one more.",
         show_envvar=False,
     ),
 ]
@@ -45,7 +45,7 @@ Prefix = Annotated[
         "--prefix",
         envvar="SHOAL_PREFIX",
         metavar="/PATH",
-        help="The path below which a reverse proxy has it.",
+        help="The path under which a reverse proxy serves it.",
         show_envvar=False,
         show_default=False,
     ),
@@ -55,7 +55,7 @@ AllowHost = Annotated[
     typer.Option(
         "--allow-host",
         metavar="NAME",
-        help="A name by which it is asked for, beside localhost and addresses. May be repeated.",
+        help="Host name to accept, besides localhost and IP addresses. May be repeated.",
     ),
 ]
 
@@ -76,16 +76,16 @@ def serve(
 ) -> None:
     """Run the coordinator and the dashboard.
 
-    A coordinator begins the runs of shoal.toml's schedules when they are due, looks after them, and
-    brings what feeds hold. It never scrapes: `shoal worker`, without a target, does that, on any
-    number of machines. You may run several coordinators: one leads, and if it dies another takes
+    A coordinator begins the runs of shoal.toml's schedules when they are due, watches them, and
+    adds tasks from feeds. It never scrapes: `shoal worker` without a target does that, on any
+    number of machines. You may run several coordinators: one leads, and if it dies, another takes
     over within seconds. shoal.toml is read again when it changes. SIGTERM and Ctrl-C stop it.
 
-    The dashboard shows every crawl of the frontier, also those that no schedule began. The API is
-    described at /api/openapi.json.
+    The dashboard shows every crawl of the frontier, including those that no schedule began. The API
+    is described at /api/openapi.json.
 
-    The one that leads also watches all crawls, and tells of what is wrong: the [alerts] of
-    shoal.toml say whom, and from when on.
+    The leader also watches all crawls, and sends alerts if something is wrong: [alerts] in
+    shoal.toml says when, and to whom.
 
     A schedule in shoal.toml:
 
@@ -97,7 +97,7 @@ def serve(
       timezone = "Europe/Berlin"
       window = "6h"
 
-    A feed brings tasks to a crawl from a queue, as `shoal feed` does, for as long as this runs:
+    A feed adds tasks from a queue to a crawl, as `shoal feed` does, for as long as this runs:
 
     \b
       [[feed]]
@@ -109,7 +109,7 @@ def serve(
         coordinator = Coordinator(frontier, options, duties=[Watcher(frontier)])
         if no_web:
             return Services(coordinator, Feeds(frontier))
-        from shoal.web.server import WebOptions, WebServer  # Others need not load it.
+        from shoal.web.server import WebOptions, WebServer  # Loaded only here, where it is used.
 
         web = WebOptions(
             listen=listen, token_file=token_file, prefix=prefix, allow_hosts=allow_host or ()

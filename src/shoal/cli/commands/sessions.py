@@ -37,7 +37,7 @@ from shoal.runtime.eventloop import run
 from shoal.sessions.vault import Unreadable, Vault, vault_of
 
 HELD_S = 10.0
-"""So long an account is kept from others while its login is forgotten."""
+"""How long an account is held, at most, while its login is removed."""
 LOGOUT = IdentityReport(LoginChange.OUT, jar=b"")
 SOME_LEFT = 3
 
@@ -56,7 +56,7 @@ Identity = Annotated[
 ]
 Identities = Annotated[
     list[str] | None,
-    typer.Argument(metavar="SESSION#ACCOUNT", help="Such as shop#alice; shop is all of them."),
+    typer.Argument(metavar="SESSION#ACCOUNT", help="Accounts: shop#alice, or all of shop."),
 ]
 AllFlag = Annotated[bool, typer.Option("--all", help="All accounts of the crawl.")]
 
@@ -67,10 +67,10 @@ AllFlag = Annotated[bool, typer.Option("--all", help="All accounts of the crawl.
 def list_(options: dict[str, Any], crawl: SomeCrawl = None, json: JsonFlag = False) -> None:
     """List accounts, and how they are doing.
 
-    An account is `logged in`, `logged out` (whoever needs it logs it in), `in use` by a worker,
-    `resting` (its last login failed, or its worker died) or `banned`: four logins have failed in a
-    row, and nobody tries again before `shoal sessions check` or `logout`. Accounts are those of all
-    crawls of the frontier; it knows their names and cookies, and never their passwords.
+    An account is `logged in`, `logged out` (a worker that needs it logs it in), `in use` by a
+    worker, `resting` (its last login failed, or its worker died) or `banned`: four logins in a row
+    have failed, and no worker tries again before `shoal sessions check` or `logout`. Accounts are
+    those of all crawls of the frontier; it has their names and cookies, but never their passwords.
     """
     groups = run(_groups(existing_stores(options), crawl))
     now = time.time()
@@ -91,7 +91,7 @@ def show(
 ) -> None:
     """Show an account, its last login and its cookies.
 
-    Of cookies the names are shown, never the values; of those that are encrypted only with
+    Cookies are shown by name, never with their values. If they are encrypted, this needs
     --encrypt-key.
     """
     settings = existing_stores(options)
@@ -100,8 +100,8 @@ def show(
     now = time.time()
     if json:
         cookies = None if jar is None else cookies_json(jar)
-        told = {"cookies": cookies, "why_no_cookies": why_not or None}
-        display.print_json(account_json(account, now) | told)
+        more = {"cookies": cookies, "why_no_cookies": why_not or None}
+        display.print_json(account_json(account, now) | more)
         return
     display.out().print(display.facts(account.name, _rows(account, now, jar, why_not)))
     if jar:
@@ -117,15 +117,15 @@ def logout(
     identities: Identities = None,
     everyone: AllFlag = False,
 ) -> None:
-    """Forget the cookies and logins of accounts. Their rests and bans end, too.
+    """Forget the cookies and logins of accounts. Their rests and bans also end.
 
-    The site is not told. Whoever needs an account next logs it in again. Accounts that are in use
-    are left alone.
+    The site is not told. The next worker that needs an account logs it in again. Accounts that are
+    in use are left alone.
 
     Exit codes: 0 all are logged out; 3 some are in use, and were left alone; 2 usage error.
     """
     if bool(identities) == everyone:
-        raise ConfigError("name accounts (shop#alice), or --all of them")
+        raise ConfigError("name accounts (shop#alice), or use --all")
     left = run(_logout(existing_stores(options), crawl, identities or []))
     raise typer.Exit(SOME_LEFT if left else 0)
 
@@ -149,7 +149,7 @@ async def _one(stores: Settings, crawl: str, identity: str) -> Account:
 
 
 async def _logout(stores: Settings, crawl: str, wanted: list[str]) -> int:
-    """Returns how many were left alone."""
+    """Log accounts out. Returns how many were left alone."""
     left = 0
     async with frontier_at(stores.frontier, stores.state) as frontier:
         for account in chosen(await groups_of_crawl(frontier, crawl), wanted):
@@ -233,12 +233,12 @@ def _cookie_row(cookie: Cookie, now: float) -> tuple[str, ...]:
         (cookie.http_only, "http only"),
         (cookie.host_only, "host only"),
     )
-    told = ", ".join(name for is_set, name in flags if is_set)
-    return cookie.name, cookie.domain, cookie.path, _expiry(cookie, now), told
+    shown = ", ".join(name for is_set, name in flags if is_set)
+    return cookie.name, cookie.domain, cookie.path, _expiry(cookie, now), shown
 
 
 def _expiry(cookie: Cookie, now: float) -> str:
     if cookie.expires is None:
         return "with the session"
     left_s = cookie.expires - now
-    return f"in {duration(left_s)}" if left_s > 0 else "is over"
+    return f"in {duration(left_s)}" if left_s > 0 else "expired"

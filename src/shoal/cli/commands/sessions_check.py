@@ -1,4 +1,4 @@
-"""shoal sessions check: accounts are logged in before a crawl does."""
+"""shoal sessions check: logs accounts in before a crawl does."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SOME_BAD = 3
 Identities = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="SESSION#ACCOUNT", help="Such as shop#alice; shop is all of them. [default: all]"
+        metavar="SESSION#ACCOUNT", help="Accounts: shop#alice, or all of shop. [default: all]"
     ),
 ]
 
@@ -61,17 +61,17 @@ def check(
     spider: SpiderTarget = None,
     json: JsonFlag = False,
 ) -> None:
-    """Log accounts in, and say what it met.
+    """Log accounts in, and show which logins work.
 
-    They log in as they do in the crawl: by the form of their table, or by the spider's login(), by
-    their own exits, at the crawl's rate. What comes of it holds for all: an account that is logged
-    in is used, a rest or a ban is over; one that fails rests. Accounts that are in use are left
-    alone. The spider is that of the crawl's last run, if the results are in a file on this machine.
+    They log in as they do in the crawl: by the form of their table or the spider's login(), through
+    their own exits, at the crawl's rate. The crawl then uses the accounts that are logged in, and
+    their rests and bans end; the others rest. Accounts that are in use are left alone. The spider
+    is that of the crawl's last run, if the results are in a file on this machine.
 
     Exit codes: 0 none failed; 3 some failed; 2 usage error.
     """
     stores = existing_stores({name: options[name] for name in STORES})
-    checked = run(_check(stores, crawl, identities or [], spider, options, is_told=not json))
+    checked = run(_check(stores, crawl, identities or [], spider, options, prints=not json))
     if json:
         display.print_json([checked_login_json(each) for each in checked])
     failed = [each for each in checked if not each.is_good and not each.is_left_alone]
@@ -85,7 +85,7 @@ async def _check(
     spider_target: str | None,
     options: dict[str, Any],
     *,
-    is_told: bool,
+    prints: bool,
 ) -> list[CheckedLogin]:
     async with stores_at(at, archive=False) as stores:
         rules = (await stores.frontier.stats(crawl)).rules
@@ -99,7 +99,7 @@ async def _check(
             checked = []
             for account in accounts:
                 checked.append(await checks.check(account))
-                if is_told:
+                if prints:
                     display.say(_line(checked[-1]))
             return checked
 
@@ -108,10 +108,10 @@ async def _check(
 async def _checks(
     crawl: str, frontier: Frontier, spider: Spider, settings: Settings
 ) -> AsyncIterator[LoginChecks]:
-    """All that a login needs, closed in the end."""
+    """Everything that a login needs, closed at the end."""
     sessions, exits = own_sessions(settings, frontier), own_exits(settings, frontier)
     if sessions is None:
-        raise ConfigError("no accounts are known here: write a table [sessions.NAME] for them")
+        raise ConfigError("no accounts are known here: write a [sessions.NAME] table for them")
     fetcher = open_fetcher(settings)
     try:
         if exits is not None:

@@ -1,4 +1,4 @@
-"""shoal shell: Python with a page at hand."""
+"""shoal shell: opens a Python prompt with a page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from shoal.cli.arguments import ArgumentOptions, told_spider
+from shoal.cli.arguments import ArgumentOptions, load_spider
 from shoal.cli.examples import examples
 from shoal.cli.options import settings_from, with_settings
 from shoal.cli.prompt import Prompt
@@ -21,13 +21,13 @@ from shoal.spider.spider import Spider
 from shoal.workbench.shown_page import fetched_page, page_of_file
 
 Place = Annotated[
-    str | None, typer.Argument(metavar="URL|FILE", help="A page, or a file: saved.html.")
+    str | None, typer.Argument(metavar="URL|FILE", help="A page, or a saved one: saved.html.")
 ]
 SpiderName = Annotated[
     str | None,
-    typer.Option("--spider", metavar="TARGET", help="Fetch with its settings, have it at hand."),
+    typer.Option("--spider", metavar="TARGET", help="Fetch with the settings of this spider."),
 ]
-Code = Annotated[str | None, typer.Option("-c", metavar="CODE", help="Run this, and end.")]
+Code = Annotated[str | None, typer.Option("-c", metavar="CODE", help="Run this code and exit.")]
 
 
 @with_settings("allow_private", "robots", "proxies", "accounts", "user_agent", "timeout_s")
@@ -43,16 +43,16 @@ def shell(
     arg: ArgumentOptions = None,
     code: Code = None,
 ) -> None:
-    """Open a Python prompt with a page at hand.
+    """Open a Python prompt with a page.
 
-    There are `page`; `fetch(url)`, which gets another one; `view()`, which opens it in a browser;
-    and `spider`. Pages are fetched as a crawl would, and no handler runs unless you call it.
+    It has `page`; `fetch(url)`, which gets another page; `view()`, which opens it in a browser; and
+    `spider`. Pages are fetched as in a crawl, but no handler runs unless you call it.
 
-    With -c, or if stdin is no terminal, code is run and its values are printed. Exit codes of -c:
-    0 it ran, 1 it raised.
+    With -c, or if stdin is not a terminal, code is run and its values are printed. Exit codes of
+    -c: 0 it ran; 1 it raised.
     """
     if spider is not None:
-        _, loaded, settings = told_spider([spider], arg, options)
+        _, loaded, settings = load_spider([spider], arg, options)
     else:
         loaded, settings = Spider, settings_from(options)
     logs.configure(json_lines=settings.json_logs)

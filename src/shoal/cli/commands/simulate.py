@@ -1,4 +1,4 @@
-"""shoal proxies simulate: what a site that bans would make of a pool, before it is tried."""
+"""shoal proxies simulate: compares ways to use a pool at a site that bans, without requests."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ PoolName = Annotated[
 Host = Annotated[str, typer.Option(metavar="HOST", help="The site, for the title.")]
 Pages = Annotated[int, typer.Option(min=1, help="Pages to read.")]
 ExitCount = Annotated[
-    int | None, typer.Option(min=1, help="Exits of the pool. [default: as many as it has]")
+    int | None, typer.Option(min=1, help="Exits in the pool. [default: as many as it has]")
 ]
 BanAfter = Annotated[
-    int, typer.Option(min=0, help="The site bans an exit after so many requests ...")
+    int, typer.Option(min=0, help="The site bans an exit after this many requests ...")
 ]
 BanWithin = Annotated[str, typer.Option(metavar="TIME", help="... within this time ...")]
-BanFor = Annotated[str, typer.Option(metavar="TIME", help="... for so long.")]
-Latency = Annotated[float, typer.Option(min=0.001, help="Seconds that an answer takes.")]
-PageBytes = Annotated[int, typer.Option(min=0, help="Bytes on the wire of a page, for the cost.")]
+BanFor = Annotated[str, typer.Option(metavar="TIME", help="... for this long.")]
+Latency = Annotated[float, typer.Option(min=0.001, help="Seconds that a response takes.")]
+PageBytes = Annotated[int, typer.Option(min=0, help="Bytes per page on the wire, for the cost.")]
 Rotation = Annotated[
     str | None,
-    typer.Option(metavar="|".join(STRATEGIES), help="Only this strategy. [default: all of them]"),
+    typer.Option(metavar="|".join(STRATEGIES), help="Only this strategy. [default: all]"),
 ]
 Plot = Annotated[
     Path | None, typer.Option(metavar="FILE.svg", help="Draw pages over time, as SVG.")
@@ -70,11 +70,11 @@ def simulate(
 ) -> None:
     """Compare ways to rotate at a site that bans exits.
 
-    Nothing is sent. The real policy decides, on a clock of its own: hours pass in seconds. The site
-    is made up: it bans an exit that asks for too much, and knows nothing else of it.
+    Nothing is sent. The real policy decides, on a simulated clock: hours pass in seconds. The site
+    is made up: it bans an exit that sends too many requests, and does nothing else.
     """
     if rotation is not None and rotation not in STRATEGIES:
-        raise ConfigError(f"--rotation {rotation!r}: one of {', '.join(STRATEGIES)}")
+        raise ConfigError(f"--rotation {rotation!r}: must be one of {', '.join(STRATEGIES)}")
     settings = settings_from(options)
     scene = Scene(
         pools=run(_pools(settings, pool, exits)),
@@ -103,7 +103,7 @@ async def _play(scene: Scene, strategies: tuple[str, ...], watch: Watch) -> list
 
 
 async def _pools(settings: Settings, name: str, exits: int | None) -> tuple[PlayedPool, ...]:
-    """The pool and those that it may go up to, as shoal.toml has them."""
+    """The pool and those that it may escalate to, from shoal.toml."""
     if name not in settings.proxy_pools:
         if exits is None:
             there_are = ", ".join(settings.proxy_pools) or "none"

@@ -1,4 +1,4 @@
-"""shoal spiders: which spiders there are."""
+"""shoal spiders: lists spiders."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Places = Annotated[
 def spiders(places: Places = None, json: JsonFlag = False) -> None:
     """List the spiders of a folder, a file or a module.
 
-    Files that define a class are imported to see what is in them, as crawl does. For one that
-    cannot be imported, the reason is said, and the exit code is 1.
+    Files that define a class are imported, as `shoal crawl` does. If one cannot be imported, the
+    reason is printed, and the exit code is 1.
     """
     found = spiders_at(places or [])
     spiders_here = [listed(each) for each in found.spiders]
@@ -34,8 +34,6 @@ def spiders(places: Places = None, json: JsonFlag = False) -> None:
     else:
         display.print_folded(COLUMNS, map(row, spiders_here))
         for fault in found.faults:
-            told = fault.message
-            display.say(
-                told if told.startswith(fault.place) else f"{fault.place}: {told}", err=True
-            )
+            why = fault.message
+            display.say(why if why.startswith(fault.place) else f"{fault.place}: {why}", err=True)
     raise typer.Exit(1 if found.faults else 0)

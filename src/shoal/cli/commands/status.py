@@ -1,4 +1,4 @@
-"""shoal status: counters, rates, ETA, workers, hosts."""
+"""shoal status: shows counters, rates, ETA, workers and hosts."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def status(
 ) -> None:
     """Show progress, speed and ETA, workers and hosts.
 
-    What is in the way comes first. Hosts are shown with the most work left first, then those that
-    answer slowest, then those that fail most. A host that only fails is probed with single requests
-    until it answers again.
+    Problems come first. Hosts with the most work left are listed first, then those that answer
+    slowest, then those that fail most. A host that only fails is probed with single requests until
+    it answers again.
     """
     run(_status(existing_stores(options), crawl, watch=watch, json=json))
 
@@ -62,13 +62,13 @@ async def _status(stores: Settings, crawl: str | None, *, watch: bool, json: boo
 async def _watch(frontier: QueriesAndNotes, crawl: str | None) -> None:
     console = display.console()
     view = await _view(frontier, crawl, console.height)
-    # What does not fit is cut off: it stands below what matters.
+    # What does not fit is cut off at the bottom, below what matters.
     with Live(view, console=console, auto_refresh=False, vertical_overflow="crop") as live:
         while True:
             await asyncio.sleep(WATCH_EVERY_S)
             try:
                 view = await _view(frontier, crawl, console.height)
-            except StorageBusy as error:  # It may come back; the last view stays below the news.
+            except StorageBusy as error:  # It may come back. Until then, the last view stays.
                 console.print(display.text(f"waiting for the frontier: {error}", "red"))
             else:
                 live.update(view, refresh=True)
@@ -84,7 +84,7 @@ async def _data(frontier: QueriesAndNotes, crawl: str | None) -> Any:
 async def _view(
     frontier: QueriesAndNotes, crawl: str | None, height: int | None = None
 ) -> RenderableType:
-    """What is shown; of one crawl, if a `height` is given, in so many lines."""
+    """What is shown. The view of one crawl fits into `height` lines, if that is given."""
     now = time.time()
     if crawl is None:
         crawls = await frontier.crawls()

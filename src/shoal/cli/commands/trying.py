@@ -1,4 +1,4 @@
-"""shoal try: one page, as a crawl would see it."""
+"""shoal try: reads one page as a crawl would."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from shoal.cli import display
-from shoal.cli.arguments import ArgumentOptions, told_spider
+from shoal.cli.arguments import ArgumentOptions, load_spider
 from shoal.cli.examples import examples
 from shoal.cli.options import JsonFlag, existing_stores, with_settings
 from shoal.config import Settings
@@ -41,21 +41,21 @@ from shoal.workbench.wanted_page import (
 )
 from shoal.workbench.watching import again_when_changed
 
-TargetName = Annotated[str, typer.Argument(metavar="TARGET", help="As for shoal crawl.")]
+TargetName = Annotated[str, typer.Argument(metavar="TARGET", help="As for `shoal crawl`.")]
 Url = Annotated[
-    str | None, typer.Argument(metavar="URL", help="[default: the first page of the spider]")
+    str | None, typer.Argument(metavar="URL", help="The page. [default: the spider's first page]")
 ]
 Handler = Annotated[str | None, typer.Option(help="The handler that reads it. [default: parse]")]
 Meta = Annotated[
     list[str] | None,
-    typer.Option(metavar="KEY=VALUE", help="A note for page.meta: text, or JSON. Any number."),
+    typer.Option(metavar="KEY=VALUE", help="A note for page.meta: text or JSON. May be repeated."),
 ]
 FromArchive = Annotated[
-    bool, typer.Option("--from-archive", help="The page as the crawl has archived it.")
+    bool, typer.Option("--from-archive", help="Read the page that the crawl has archived.")
 ]
-Cache = Annotated[bool, typer.Option("--cache", help="Ask the site once, and keep the page.")]
+Cache = Annotated[bool, typer.Option("--cache", help="Fetch the page once, and keep it.")]
 Watch = Annotated[
-    bool, typer.Option("--watch", help="Again whenever the spider changes. Keeps the page.")
+    bool, typer.Option("--watch", help="Run again when the spider changes. Keeps the page.")
 ]
 
 
@@ -82,19 +82,18 @@ def try_(
 ) -> None:
     """Show what the spider makes of one page.
 
-    The page is fetched as a crawl would: with robots.txt, exits, accounts and hooks. Shown are its
-    items as they would be stored, those that would be rejected, and its tasks with what would
-    become of them. Nothing is queued, nothing is stored. What a crawl has seen before does not
-    count.
+    The page is fetched as in a crawl: with robots.txt, exits, accounts and hooks. It shows items as
+    they would be stored, items that would be rejected, and tasks with what a crawl would do with
+    them. Nothing is queued or stored. What a crawl has seen before does not count.
 
     Exit codes: 0 the page was read; 1 it was not, or the handler raised; 2 usage error.
     """
     if watch:
         again_when_changed(spider, display.say)
         return
-    _, loaded, settings = told_spider([spider], arg, options)
+    _, loaded, settings = load_spider([spider], arg, options)
     if target.is_scrapy([spider]):
-        raise ConfigError("shoal try is for spiders of Shoal: use scrapy parse")
+        raise ConfigError("shoal try is for Shoal's own spiders: use scrapy parse")
     if from_archive:
         _check_archive_wanted(url, options)
     logs.configure(json_lines=settings.json_logs)
@@ -111,7 +110,7 @@ def try_(
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Ctrl-C ends a handler, too, that has no end: the loop would only make a note of it."""
+    """Let Ctrl-C end a handler that never ends: the event loop would only note the signal."""
     before = signal.signal(signal.SIGINT, _interrupt)
     try:
         yield
@@ -148,7 +147,7 @@ async def _try(
 
 
 def show(tried: Tried, source: str) -> None:
-    """Tables for people."""
+    """Print tables for people."""
     report = tried.report
     for hop in tried.hops:
         display.say(hop)

@@ -1,4 +1,4 @@
-"""shoal worker: one more worker for a crawl that somebody else started."""
+"""shoal worker: adds a worker to a crawl that somebody else started."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from shoal.cli import display
-from shoal.cli.arguments import ArgumentOptions, told_worker
+from shoal.cli.arguments import ArgumentOptions, load_for_worker
 from shoal.cli.examples import examples
-from shoal.cli.joining import Joining, told_of
+from shoal.cli.joining import Joining, leaving_line
 from shoal.cli.options import FLEET, with_settings
 from shoal.cli.services import run_service
 from shoal.config import Settings
@@ -47,7 +47,7 @@ Targets = Annotated[
     typer.Argument(metavar="TARGET", help="As for `shoal crawl`. [default: all scheduled runs]"),
 ]
 UntilFinished = Annotated[
-    bool, typer.Option("--until-finished", help="End when the crawl is finished.")
+    bool, typer.Option("--until-finished", help="Exit when the crawl is finished.")
 ]
 AliveFile = Annotated[
     Path | None,
@@ -55,7 +55,7 @@ AliveFile = Annotated[
         "--alive-file",
         envvar="SHOAL_ALIVE_FILE",
         metavar="FILE",
-        help="Where it gives signs of life, for --alive.",
+        help="A file that shows that the worker is alive, for --alive.",
         show_envvar=False,
     ),
 ]
@@ -65,7 +65,7 @@ StopFilePath = Annotated[
         "--stop-file",
         envvar="SHOAL_STOP_FILE",
         metavar="FILE",
-        help="Stop as SIGTERM does when this file is there: for machines that are taken away.",
+        help="Stop, as after SIGTERM, when this file appears: for machines that are taken away.",
         show_envvar=False,
     ),
 ]
@@ -73,7 +73,7 @@ Alive = Annotated[
     bool,
     typer.Option(
         "--alive",
-        help="Start nothing: tell whether the worker with the same --alive-file is alive."
+        help="Start nothing; say whether the worker with the same --alive-file is alive."
         f" Exit code 1 if it was silent for more than {DEAD_AFTER_S:g} s.",
     ),
 ]
@@ -96,17 +96,17 @@ def worker(
 ) -> None:
     """Add a worker to a crawl, or to all scheduled runs.
 
-    The crawl is on a shared frontier. The worker waits for work, and stays until SIGTERM or Ctrl-C,
-    which let it finish what is in hand. The rules of the crawl (rate, retries, robots.txt, ...) and
-    what its spider is told (-a) are those of whoever started it. If shoal.toml has feeds of this
-    crawl, they run here too.
+    The crawl is on a shared frontier. The worker waits for work, and runs until SIGTERM or Ctrl-C;
+    then it finishes what it has in hand. The rules of the crawl (rate, retries, robots.txt, ...)
+    and the arguments of its spider (-a) are those of whoever started it. If shoal.toml has feeds of
+    this crawl, they run here too.
 
-    Without a TARGET it works on every run that `shoal serve` begins, with as many processes for
-    each as --workers says. What a schedule runs is read from shoal.toml in this folder, where the
-    spiders must be too. Schedules that are not in it are left to other workers.
+    Without a TARGET, it works on every run that `shoal serve` begins, with --workers processes for
+    each. What a schedule runs is read from shoal.toml in this folder, where the spiders must be
+    too. Schedules that are not in it are left to other workers.
     """
     if alive:
-        _tell_whether_alive(alive_file)
+        _show_whether_alive(alive_file)
         return
     if not targets:
         _refuse_what_needs_a_target(options, until_finished=until_finished)
@@ -117,7 +117,7 @@ def worker(
             publishes=True,
         )
         return
-    targets, spider, settings = told_worker(targets, arg, options)
+    targets, spider, settings = load_for_worker(targets, arg, options)
     logs.configure(json_lines=settings.json_logs)
     if not target.is_scrapy(targets):  # Scrapy goes through proxies.
         warn_of_proxies(os.environ)
@@ -126,11 +126,11 @@ def worker(
 
 
 def stop_files(file: Path | None) -> list[StopFile]:
-    """What waits for the file, if there is one to wait for."""
+    """A service that waits for the file, if one is given."""
     return [StopFile(file)] if file is not None else []
 
 
-def _tell_whether_alive(file: Path | None) -> None:
+def _show_whether_alive(file: Path | None) -> None:
     if file is None:
         raise ConfigError("--alive needs the --alive-file of the worker, or SHOAL_ALIVE_FILE")
     ago_s = silent_s(file)
@@ -144,7 +144,7 @@ def _tell_whether_alive(file: Path | None) -> None:
 def _refuse_what_needs_a_target(options: dict[str, Any], *, until_finished: bool) -> None:
     if options["name"] is not None or until_finished:
         option = "--until-finished" if until_finished else "--name"
-        raise ConfigError(f"{option} needs a TARGET: without one, all scheduled runs are worked on")
+        raise ConfigError(f"{option} needs a TARGET: without one, all scheduled runs are served")
 
 
 async def _work(
@@ -185,4 +185,4 @@ async def _work(
             services = Services(workers, feeds, joining, *stopping)
             with stopped_by_signals(services):
                 await services.run()
-    log.info("%s", told_of(workers.did, order.crawl, time.monotonic() - began))
+    log.info("%s", leaving_line(workers.did, order.crawl, time.monotonic() - began))
