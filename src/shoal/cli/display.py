@@ -7,6 +7,7 @@ what their URLs say, and nothing of that is taken for markup or reaches the term
 from __future__ import annotations
 
 import logging
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -93,21 +94,19 @@ def text(line: str, style: str = "") -> Text:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A table without lines around its cells."""
-    made = Table(*columns, box=None)
+    """A table without lines around its cells. What does not fit is folded, never cut off."""
+    made = Table(box=None)
+    for column in columns:
+        made.add_column(column, overflow="fold")
     for row in rows:
         made.add_row(*map(text, row))
     return made
 
 
 def print_folded(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print the same, as wide as the terminal is: with all of each value, in several lines if need
-    be."""
-    made = table(columns, rows)
-    for column in made.columns:
-        column.overflow = "fold"
+    """Print the same, as wide as the terminal is."""
     terminal = console()
-    (terminal if terminal.is_terminal else out()).print(made)
+    (terminal if terminal.is_terminal else out()).print(table(columns, rows))
 
 
 @contextmanager
@@ -153,9 +152,16 @@ def progress_line(stats: Stats, why: str = "") -> str:
         f"{stats.retries:,} failed",
         f"{stats.dead:,} dead",
         f"ETA {duration(left_s) if left_s is not None else '?'}",
-        why,
+        why or _way_on(stats),
     ]
     return " · ".join(filter(None, parts))
+
+
+def _way_on(stats: Stats) -> str:
+    """What a crawl waits for that somebody has paused, or that has had too many errors."""
+    if stats.state is not CrawlState.PAUSED:
+        return ""
+    return f"shoal resume {shlex.quote(stats.crawl)} goes on"
 
 
 def facts(title: str, rows: Sequence[Row]) -> Table:
@@ -185,7 +191,7 @@ def summary_table(summary: Summary) -> Table:
         ("state", str(stats.state)),
         ("pages", f"{stats.done:,} done, {stats.dead:,} dead, {stats.dropped:,} dropped"),
         ("retries", f"{stats.retries:,}"),
-        ("links", f"{stats.duplicates:,} duplicates, {stats.filtered:,} not wanted"),
+        ("links", f"{counted(stats.duplicates, 'duplicate')}, {stats.filtered:,} not wanted"),
         ("items", _items(summary)),
         ("read", bytes_read(stats)),
         ("time", f"{duration(summary.seconds)} this run"),

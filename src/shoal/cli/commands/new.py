@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +28,7 @@ def new(file: File, url: Url = None, name: Name = None) -> None:
     """
     write_first_spider(file, url, name)
     display.say(f"{file} is written")
-    display.say(f"one page of it: shoal try {file}")
-    display.say(f"what is wrong with it: shoal check {file}")
-    display.say(f"all of it: shoal crawl {file} --max-pages 20")
+    target = shlex.quote(str(file))
+    display.say(f"one page of it: shoal try {target}")
+    display.say(f"what is wrong with it: shoal check {target}")
+    display.say(f"all of it: shoal crawl {target} --max-pages 20")
