@@ -229,6 +229,11 @@ def test_a_prompt_that_reads_stdin(folder: Folder, site: Site) -> None:
     assert "BadUrl: not an http(s) URL: 'ftp://x'" in ended.err
 
 
+def test_a_folder_without_spiders_says_so(folder: Folder) -> None:
+    ended = folder.call("spiders")
+    assert (ended.code, ended.out) == (0, "no spiders here: shoal new shop.py writes a first one\n")
+
+
 def test_a_table_of_spiders(folder: Folder) -> None:
     folder.write("shop.py", WRONG)
     folder.write("broken.py", "from shoal import Spider\nclass A(Spider):\n  x = = 1\n")

@@ -239,5 +239,6 @@ def title(line: str) -> Group:
 def crawls_table(crawls: list[Stats], now: float) -> Table:
     """Every crawl here, a line each, those that are over too."""
     made = table(CRAWL_COLUMNS, [crawl_row(stats, now) for stats in crawls])
-    made.columns[0].no_wrap = True
+    for numbers in made.columns[1:]:  # A long name is folded, if need be, and they stay whole.
+        numbers.no_wrap = True
     return made
