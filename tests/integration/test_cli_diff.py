@@ -58,6 +58,10 @@ def test_a_long_table_is_capped_and_says_so(folder: Stored) -> None:
     assert said.endswith("1 new, 2 changed, 2 gone, 0 the same: mon → tue\n")
 
 
+def test_help_names_the_formats_of_changes(folder: Stored) -> None:
+    assert "--format jsonl|csv " in folder.fine("diff", "--help").out
+
+
 def test_json_has_a_line_for_each_item(folder: Stored) -> None:
     ended = folder.fine("diff", "mon", "tue", "--json", "--ignore", "seen", "--only", "new,changed")
     changed, new = lines(ended.out)

@@ -130,11 +130,14 @@ def test_a_wrong_command(folder: Folder, command: str, says: str) -> None:
 
 def test_a_crawl_that_nobody_knows(folder: Folder) -> None:
     assert folder.call("seed", "news", "http://a.example/").code == 0
-    asking = ("status", "dead list", "dead retry", "pause", "cancel", "export")
+    asking = ("status", "dead list", "dead retry", "rejected list", "pause", "cancel", "export")
     for command in asking:
         ended = folder.call(*command.split(), "nope")
         assert_one_line(ended, "no crawl named 'nope'")
-    assert_one_line(folder.call("explain", "nope", "http://a.example/"), "no crawl named 'nope'")
+    for asking_of in ("explain", "rejected show"):
+        ended = folder.call(*asking_of.split(), "nope", "http://a.example/")
+        assert_one_line(ended, "no crawl named 'nope'")
+    assert folder.call("rejected", "list", "news").out == "no rejected items\n"
 
 
 def test_asking_makes_no_database(folder: Folder) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from contract.results_suite import some_fingerprint, some_item, some_page
+from contract.results_suite import some_fingerprint, some_item, some_page, some_rejected
 from shoal.config import Rules
 from shoal.frontier.sqlite.frontier import SqliteFrontier
 from shoal.results.port import RunNote
@@ -135,6 +135,24 @@ def test_duplicates_want_simhashes(folder: Stored) -> None:
     folder.ask(lambda results: results.note_run("x", RunNote("sqlite:///shoal.db")))
     assert "run it with --simhash" in folder.refused("results", "duplicates", "x")
     assert "no crawl named 'y' here" in folder.refused("results", "duplicates", "y")
+
+
+# rejected
+
+
+def test_rejected_items_are_listed_and_shown(folder: Stored) -> None:
+    places = [(f"http://a.example/{n}", some_fingerprint(n)) for n in range(3)]
+    rejected = [some_rejected(url=url, fingerprint=at) for url, at in places]
+    folder.save("x", rejected=rejected)
+    listed = folder.fine("rejected", "list", "x", "--limit", "2").out.splitlines()
+    assert listed[:3:2] == ["http://a.example/0", "http://a.example/1"]
+    assert listed[1].endswith(f"{some_rejected().kind}: {some_rejected().reason}")
+    assert listed[-1] == "the first 2; --limit shows more"
+    shown = folder.fine("rejected", "show", "x", "http://A.example:80/2#top").out
+    assert some_rejected().reason in shown
+    assert some_rejected().data in shown
+    refused = folder.refused("rejected", "show", "x", "http://a.example/9")
+    assert "nothing of http://a.example/9 was rejected (see: shoal rejected list x)" in refused
 
 
 # export

@@ -80,6 +80,12 @@ def _passes(folder: Folder, *command: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_what_new_tells_to_run_is_quoted(folder: Folder) -> None:
+    said = folder.call("new", "my shop.py").out
+    assert "shoal try 'my shop.py'\n" in said
+    assert "shoal crawl 'my shop.py' --max-pages 20\n" in said
+
+
 def test_what_new_refuses(folder: Folder) -> None:
     folder.write("file", "")
     for args, why in [
@@ -198,6 +204,9 @@ def test_a_prompt_that_runs_code(folder: Folder, site: Site) -> None:
     assert (raised.code, "ZeroDivisionError" in raised.err) == (1, True)
     assert "shoal/" not in raised.err
     assert folder.shoal("shell", "missing.html").code == 2
+    alone = folder.shoal("shell", site.url, "--no-allow-private", "-c", code)
+    assert alone.code == 1
+    assert alone.err.endswith("is a private address (see --allow-private)\n"), alone
 
 
 def test_a_prompt_that_reads_stdin(folder: Folder, site: Site) -> None:
@@ -218,6 +227,11 @@ def test_a_prompt_that_reads_stdin(folder: Folder, site: Site) -> None:
     assert ended.out.splitlines()[:4] == ["WebPage", "Task", "404", "404"]
     assert "b'<h1>Lamp</h1>'" in ended.out
     assert "BadUrl: not an http(s) URL: 'ftp://x'" in ended.err
+
+
+def test_a_folder_without_spiders_says_so(folder: Folder) -> None:
+    ended = folder.call("spiders")
+    assert (ended.code, ended.out) == (0, "no spiders here: shoal new shop.py writes a first one\n")
 
 
 def test_a_table_of_spiders(folder: Folder) -> None:

@@ -83,9 +83,8 @@ def look(
     waiting = sum(at.waiting for at in hosts) + sum(max(at.left - 1, 0) for at in chains)
     counts = {"waiting": waiting, "done": 500, "added": 500 + waiting}
     when = {"state": CrawlState.RUNNING, "started_at": NOW - 300}
-    fields: dict[str, Any] = when | counts | stats
+    fields: dict[str, Any] = {"crawl": "shop"} | when | counts | stats
     made = Stats(
-        crawl="shop",
         rules=rules or Rules(rate="2/s"),
         created_at=NOW - 300,
         **fields,

@@ -24,7 +24,7 @@ async def show_changes(changes: AsyncIterator[Changed], limit: int) -> None:
         if count <= limit:
             shown.append(changed)
     if shown:
-        display.out().print(display.table(COLUMNS, [row for each in shown for row in _rows(each)]))
+        display.print_folded(COLUMNS, [row for each in shown for row in _rows(each)])
     if count > limit:
         display.say(
             f"the first {limit:,} of {count:,}; --limit shows more, -o writes all to a file"

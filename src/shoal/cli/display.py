@@ -7,6 +7,7 @@ they must not act as markup, nor reach the terminal as control sequences.
 from __future__ import annotations
 
 import logging
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -93,8 +94,10 @@ def text(line: str, style: str = "") -> Text:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A table without lines around its cells."""
-    made = Table(*columns, box=None)
+    """A table without lines around its cells. What does not fit is folded, never cut off."""
+    made = Table(box=None)
+    for column in columns:
+        made.add_column(column, overflow="fold")
     for row in rows:
         made.add_row(*map(text, row))
     return made
@@ -102,11 +105,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 
 def print_folded(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table as wide as the terminal, with long values folded instead of cut off."""
-    made = table(columns, rows)
-    for column in made.columns:
-        column.overflow = "fold"
     terminal = console()
-    (terminal if terminal.is_terminal else out()).print(made)
+    (terminal if terminal.is_terminal else out()).print(table(columns, rows))
 
 
 @contextmanager
@@ -152,9 +152,16 @@ def progress_line(stats: Stats, why: str = "") -> str:
         f"{stats.retries:,} failed",
         f"{stats.dead:,} dead",
         f"ETA {duration(left_s) if left_s is not None else '?'}",
-        why,
+        why or _way_on(stats),
     ]
     return " · ".join(filter(None, parts))
+
+
+def _way_on(stats: Stats) -> str:
+    """What a crawl waits for that somebody has paused, or that has had too many errors."""
+    if stats.state is not CrawlState.PAUSED:
+        return ""
+    return f"shoal resume {shlex.quote(stats.crawl)} goes on"
 
 
 def facts(title: str, rows: Sequence[Row]) -> Table:
@@ -184,7 +191,7 @@ def summary_table(summary: Summary) -> Table:
         ("state", str(stats.state)),
         ("pages", f"{stats.done:,} done, {stats.dead:,} dead, {stats.dropped:,} dropped"),
         ("retries", f"{stats.retries:,}"),
-        ("links", f"{stats.duplicates:,} duplicates, {stats.filtered:,} not wanted"),
+        ("links", f"{counted(stats.duplicates, 'duplicate')}, {stats.filtered:,} not wanted"),
         ("items", _items(summary)),
         ("read", bytes_read(stats)),
         ("time", f"{duration(summary.seconds)} this run"),
@@ -232,5 +239,6 @@ def title(line: str) -> Group:
 def crawls_table(crawls: list[Stats], now: float) -> Table:
     """A table of all crawls, one line each, including those that are over."""
     made = table(CRAWL_COLUMNS, [crawl_row(stats, now) for stats in crawls])
-    made.columns[0].no_wrap = True
+    for numbers in made.columns[1:]:  # A long name is folded, if need be, and they stay whole.
+        numbers.no_wrap = True
     return made

@@ -129,4 +129,4 @@ def _default(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return ",".join(value) if isinstance(value, tuple) else str(value)
+    return ", ".join(value) if isinstance(value, tuple) else str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 
 from shoal.core.identities import Account, group_of, pool_of_session
@@ -30,7 +31,7 @@ def session_lines(seen: Snapshot, now: float) -> list[str]:
         if is_all_banned(group):
             lines.append(
                 f"session {group.name}: all accounts are banned; see why, and log them in again:"
-                f" shoal sessions check {seen.stats.crawl} {group.name}"
+                f" shoal sessions check {shlex.quote(seen.stats.crawl)} {group.name}"
             )
         if waiting := _starving(seen, group.name):
             verb = "waits" if waiting == 1 else "wait"

@@ -32,12 +32,11 @@ def settings_with(spider: type[Spider], settings: Settings, given: Mapping[str, 
 
 def name_with(spider: type[Spider], args: Mapping[str, Any]) -> str:
     """The spider's name, filled in with these arguments. Raises ConfigError."""
+    check_places(spider)
     known, values = arguments_of(spider), read_arguments(spider, args)
 
     def filled(place: re.Match[str]) -> str:
-        argument = known.get(place[1])
-        if argument is None:
-            raise ConfigError(f"{spider.__name__}.name: {no_such('argument', place[1], known)}")
+        argument = known[place[1]]
         text = _in_a_name(values.get(argument.name, argument.default))
         if text is None or not _fits(text):
             raise ConfigError(
@@ -47,6 +46,14 @@ def name_with(spider: type[Spider], args: Mapping[str, Any]) -> str:
         return text
 
     return _PLACE.sub(filled, spider.name)
+
+
+def check_places(spider: type[Spider]) -> None:
+    """Raises ConfigError if the spider's name has something in braces that is no argument."""
+    known = arguments_of(spider)
+    for name in _PLACE.findall(spider.name):
+        if name not in known:
+            raise ConfigError(f"{spider.__name__}.name: {no_such('argument', name, known)}")
 
 
 def _in_a_name(value: Any) -> str | None:

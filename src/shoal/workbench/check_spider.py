@@ -15,9 +15,11 @@ from shoal.core.urls import parse
 from shoal.errors import BadUrl, ConfigError
 from shoal.fleet.target import create
 from shoal.frontier.admission import Admission
+from shoal.frontier.facts import check_name
 from shoal.spider.arguments import arguments_of
 from shoal.spider.attributes import mistaken_attributes, mistaken_line
 from shoal.spider.catalogue import catalogues_of, first_tasks
+from shoal.spider.crawl_names import check_places
 from shoal.spider.hooks import mistaken_hooks
 from shoal.spider.items import is_item_class
 from shoal.spider.own_settings import settings_of
@@ -40,6 +42,7 @@ def check_spider(spider: type[Spider], settings: Settings | None) -> list[Findin
     found = [
         *_attributes(look),
         *_values(look),
+        *_name(look),
         *_calls(look),
         *_handlers(look),
         *_hooks(look),
@@ -88,6 +91,18 @@ def _values(look: _Look) -> Iterator[Finding]:
             config.build({name: value})
         except ConfigError as error:
             yield look.finding(name, f"{look.name}: {error}")
+
+
+def _name(look: _Look) -> Iterator[Finding]:
+    """A name that no crawl can have."""
+    name = look.spider.name
+    if not isinstance(name, str):  # It is said above.
+        return
+    try:
+        check_name(name)
+        check_places(look.spider)
+    except ConfigError as error:
+        yield look.finding("name", str(error))
 
 
 def _calls(look: _Look) -> Iterator[Finding]:

@@ -14,7 +14,6 @@ from shoal.fleet.target import create
 from shoal.spider.page import Page
 from shoal.spider.spider import Spider
 from shoal.workbench.one_page import try_page
-from shoal.workbench.tried_forms import ending
 
 MAX_FILE_BYTES = 100 * 2**20
 _ANYTHING = (*range(400, 418), 422, 423, 425, 426, 429, 451, *range(500, 505))
@@ -37,7 +36,7 @@ async def fetched_page(spider: type[Spider], settings: Settings, url: str) -> Pa
     task = Task(url=url, job_type=_HANDLER, accept=_ANYTHING)
     tried = await try_page(showing, settings, task)
     if not pages:
-        raise FetchError(f"{url}: {ending(tried)}")
+        raise FetchError(f"{url}: {tried.report.outcome.reason}")
     page = pages[0]
     page.task = replace(page.task, job_type="parse", accept=())
     return page

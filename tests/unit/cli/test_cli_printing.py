@@ -311,6 +311,33 @@ def test_summary_and_progress(folder: Folder, capsys: pytest.CaptureFixture[str]
     assert out.count(BRACKETS) == 3
 
 
+def test_a_paused_crawl_says_what_it_waits_for() -> None:
+    paused = Stats(crawl="a b", state=CrawlState.PAUSED, rules=open_rules(), created_at=1.0)
+    assert display.progress_line(paused).endswith(" · shoal resume 'a b' goes on")
+
+
+def test_tables_fold_what_does_not_fit() -> None:
+    terminal = Console(width=40, color_system=None)
+    with terminal.capture() as captured:
+        terminal.print(display.table(("crawl", "total"), [("shop-" + "x" * 60, "1,234,567")]))
+    shown = captured.get()
+    assert max(map(len, shown.splitlines())) <= 40
+    assert shown.count("x") == 60
+
+
+def test_a_long_name_of_a_crawl_breaks_no_number() -> None:
+    fields: dict[str, Any] = {"rules": open_rules(), "created_at": 1.0, "added": 1_234_567}
+    long_one = Stats(crawl="shop-" + "x" * 60, state=CrawlState.FINISHED, **fields)
+    terminal = Console(width=80, color_system=None)
+    with terminal.capture() as captured:
+        terminal.print(display.crawls_table([long_one], 2.0))
+    shown = captured.get()
+    assert max(map(len, shown.splitlines())) <= 80
+    assert shown.count("x") == 60
+    assert " finished " in shown
+    assert " 1,234,567 " in shown
+
+
 def test_facts_fit_a_narrow_terminal_and_nothing_of_them_is_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -238,6 +238,11 @@ def test_exits_that_are_few_are_the_limit_and_cost_what_they_cost() -> None:
     ("fields", "readiness", "words"),
     [
         ({"state": CrawlState.PAUSED}, Readiness.PAUSED, "it is paused: shoal resume shop"),
+        (
+            {"state": CrawlState.PAUSED, "crawl": "a b"},
+            Readiness.PAUSED,
+            "it is paused: shoal resume 'a b',",
+        ),
         ({"state": CrawlState.FINISHED}, Readiness.FINISHED, "it is finished"),
         (
             {"state": CrawlState.FINISHED, "rules": Rules(max_pages=500)},

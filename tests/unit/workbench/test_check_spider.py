@@ -85,6 +85,8 @@ def helper(self, a, b): ...
         ("def closed(self): ...", "3: Shop.closed must take (self, summary)"),
         ("def blocked(self): ...", "3: Shop.blocked must take a page, and nothing else"),
         ("plugins = ['x']", "3: plugins: 'x' is text; list classes or objects"),
+        ("name = 'shop-{categroy}'", "3: Shop.name: no argument 'categroy' (there are: none)"),
+        ("name = '..'", "3: a crawl cannot be named '..'"),
         ("start_urls = 'https://x.example/'", "3: Shop.start_urls must be a list of URLs"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
@@ -186,7 +187,8 @@ async def _show(stores: Settings, crawl: str, url: str, *, json: bool) -> None:
     async with frontier_at(stores.frontier, stores.state) as frontier:
         found = [record async for record in _dead_at(frontier, crawl, [url], ALL_DEAD)]
     if not found:
-        raise ConfigError(f"not dead in crawl '{crawl}': {url} (see: shoal explain {crawl} URL)")
+        see = f"shoal explain {shlex.quote(crawl)} URL"
+        raise ConfigError(f"not dead in crawl '{crawl}': {url} (see: {see})")
     if json:
         display.print_json(dead_tasks_at_json(found))
         return

@@ -17,7 +17,7 @@ from shoal.cli.options import STORES, JsonFlag, existing_stores, with_settings
 from shoal.config import Settings
 from shoal.errors import ConfigError, ShoalError
 from shoal.export import Format, format_of
-from shoal.export.changes import require_format, wanted_changes, write_changes
+from shoal.export.changes import FORMATS, require_format, wanted_changes, write_changes
 from shoal.export.files import replacing, standard_output
 from shoal.frontier import frontier_at
 from shoal.insight.comparing import Compared, Sides, compared
@@ -54,7 +54,10 @@ Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="File to write: .jsonl or .csv.")
 ]
 FormatName = Annotated[
-    Format | None, typer.Option("--format", help="The format, if the suffix does not give it.")
+    Format | None,
+    typer.Option(
+        "--format", metavar="|".join(FORMATS), help="The format, if the suffix does not give it."
+    ),
 ]
 Limit = Annotated[int, typer.Option(min=1, help="Show at most this many items in the table.")]
 ExitCode = Annotated[

@@ -14,12 +14,12 @@ from shoal.archive import open_files
 from shoal.cli import display
 from shoal.cli.bars import bars
 from shoal.cli.examples import examples
+from shoal.cli.known_crawl import must_be_known
 from shoal.cli.options import STORES, CrawlName, existing_stores, settings_from, with_settings
 from shoal.errors import ConfigError
 from shoal.export import FilesFolder, Format, format_of
 from shoal.export import export as write
 from shoal.fleet.stores import file_store_of
-from shoal.frontier import frontier_at
 from shoal.insight.figures import counted
 from shoal.insight.moments import parse_since
 from shoal.results import results_at
@@ -125,12 +125,9 @@ async def _export(
     files: Path | None,
 ) -> tuple[int, FilesFolder | None]:
     async with results_at(existing_stores({"results": options["results"]}).results) as results:
+        # A crawl may have no items, but it must be one.
+        await must_be_known(results, crawl, options)
         counts, note = await results.count(crawl), await results.note_of(crawl)
-        if not counts and note is None:
-            # A crawl may have no items, but it must exist.
-            stores = existing_stores(options)
-            async with frontier_at(stores.frontier, stores.state) as frontier:
-                await frontier.stats(crawl)
         async with _folder_for(files, options, note) as folder:
             with bars("items", _total(counts, wanted)) as watch:
                 count = await write(results, crawl, output, fmt, wanted, watch, folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +28,7 @@ def new(file: File, url: Url = None, name: Name = None) -> None:
     """
     write_first_spider(file, url, name)
     display.say(f"{file} is written")
-    display.say(f"to try one page: shoal try {file}")
-    display.say(f"to find mistakes: shoal check {file}")
-    display.say(f"to crawl: shoal crawl {file} --max-pages 20")
+    target = shlex.quote(str(file))
+    display.say(f"to try one page: shoal try {target}")
+    display.say(f"to find mistakes: shoal check {target}")
+    display.say(f"to crawl: shoal crawl {target} --max-pages 20")

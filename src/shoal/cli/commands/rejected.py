@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated, Any
 
 import typer
 
 from shoal.cli import display
 from shoal.cli.examples import examples
-from shoal.cli.options import CrawlName, JsonFlag, existing_stores, show_help, with_settings
-from shoal.config import Rules, Settings
+from shoal.cli.known_crawl import must_be_known
+from shoal.cli.options import (
+    STORES,
+    CrawlName,
+    JsonFlag,
+    existing_stores,
+    show_help,
+    with_settings,
+)
+from shoal.config import Rules
 from shoal.core.records import RejectedItem
 from shoal.errors import ConfigError
 from shoal.frontier.admission import Admission
@@ -28,13 +37,13 @@ Limit = Annotated[int, typer.Option(min=1, help="Show at most this many.")]
 
 
 @app.command("list")
-@with_settings("results")
+@with_settings(*STORES)
 @examples("shoal rejected list shop", "shoal rejected list shop --json")
 def list_(
     crawl: CrawlName, options: dict[str, Any], limit: Limit = 100, json: JsonFlag = False
 ) -> None:
     """List rejected items and why, the oldest first."""
-    found = run(_read(existing_stores(options), crawl, limit + 1))
+    found = run(_read(options, crawl, limit + 1))
     shown = found[:limit]
     if json:
         display.print_json([rejected_json(item) for item in shown])
@@ -49,13 +58,14 @@ def list_(
 
 
 @app.command()
-@with_settings("results")
+@with_settings(*STORES)
 @examples("shoal rejected show shop https://shop.example/product/17")
 def show(crawl: CrawlName, url: Url, options: dict[str, Any], json: JsonFlag = False) -> None:
     """Show the rejected items of one page."""
-    found = run(_read(existing_stores(options), crawl, None, url))
+    found = run(_read(options, crawl, None, url))
     if not found:
-        raise ConfigError(f"no item of {url} was rejected (see: shoal rejected list {crawl})")
+        see = f"shoal rejected list {shlex.quote(crawl)}"
+        raise ConfigError(f"no item of {url} was rejected (see: {see})")
     if json:
         display.print_json([rejected_json(item) for item in found])
         return
@@ -70,15 +80,20 @@ def show(crawl: CrawlName, url: Url, options: dict[str, Any], json: JsonFlag = F
 
 
 async def _read(
-    stores: Settings, crawl: str, limit: int | None, url: str | None = None
+    options: dict[str, Any], crawl: str, limit: int | None, url: str | None = None
 ) -> list[RejectedItem]:
     """The first rejected items, or those of one page, in any spelling of its address."""
     is_wanted = None if url is None else Admission(Rules()).same_address(url)
     found: list[RejectedItem] = []
+    stores = existing_stores({"results": options["results"]})
     async with results_at(stores.results) as results:
+        is_known = False
         async for item in results.rejected(crawl):
+            is_known = True
             if is_wanted is None or is_wanted(item.url):
                 found.append(item)
             if len(found) == limit:
                 break
+        if not is_known:
+            await must_be_known(results, crawl, options)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -110,7 +111,8 @@ def duplicates(crawl: CrawlName, options: dict[str, Any], json: JsonFlag = False
         display.say(example.url)
         display.say(f"    like {example.like} ({counted(example.distance, 'bit')})")
     if found.near > len(found.examples):
-        display.say(f"and {found.near - len(found.examples):,} more: shoal explain {crawl} URL")
+        more = f"{found.near - len(found.examples):,} more"
+        display.say(f"and {more}: shoal explain {shlex.quote(crawl)} URL")
 
 
 async def _duplicates(address: str, crawl: str) -> Duplicates:

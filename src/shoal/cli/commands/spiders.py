@@ -32,7 +32,10 @@ def spiders(places: Places = None, json: JsonFlag = False) -> None:
         faults = msgspec.to_builtins(found.faults)
         display.print_json({"spiders": msgspec.to_builtins(spiders_here), "faults": faults})
     else:
-        display.print_folded(COLUMNS, map(row, spiders_here))
+        if spiders_here:
+            display.print_folded(COLUMNS, map(row, spiders_here))
+        elif not found.faults:
+            display.say("no spiders here: shoal new shop.py writes a first one")
         for fault in found.faults:
             why = fault.message
             display.say(why if why.startswith(fault.place) else f"{fault.place}: {why}", err=True)

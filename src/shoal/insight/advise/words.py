@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from shoal.core.ledger import Cause
@@ -87,7 +88,7 @@ def _not_ready(advice: Advice) -> str:
     if situation.fleet is not None:
         why += f"; there is enough to go by after {ENOUGH_S:.0f} s or {ENOUGH_PAGES} pages"
     return _NOT_READY[advice.readiness].format(
-        crawl=situation.crawl,
+        crawl=shlex.quote(situation.crawl),
         why=why,
         broken=counted(situation.broken, "host"),
         keep=_keep(situation.broken),
