@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
+import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from html import unescape
 from pathlib import Path
 from urllib.parse import urlencode
@@ -12,9 +14,11 @@ from urllib.parse import urlencode
 import pytest
 from aiohttp import web
 
+from shoal.web.context import MAX_PAGES
 from support.processes import Folder
 from support.s3_servers import BUCKET, Rclone
 from support.sites import Site, serving
+from support.until import LIMIT_S, until_now
 from support.web import Answered, Web, serving_web
 
 SPIDER = """
@@ -28,11 +32,12 @@ class Shop(Spider):
     allow_private = True
 
     def parse(self, page):
-        for path in ("scripts", "zeros", "wide", "twice"):
+        for path in ("scripts", "zeros", "wide", "large", "twice"):
             yield page.follow(path, handler=self.look)
         yield page.follow("scripts", handler=self.look, json={{"a": 1}})
 
     def look(self, page):
+        yield {{"url": page.url}}
         if page.url.endswith("twice") and page.body == b"first":
             raise ValueError("not yet")
 """
@@ -44,6 +49,7 @@ PAGES = {
         b"\0\xff\xfe<script>alert(1)</script>\x80\x1b[31m\r\n",
         "text/html; charset=nonsense",
     ),
+    "/large": (b"<p>" + b"x" * 6_000_000, "text/html"),
     "/wide": (b"\xff\xfe" + "<script>alert(1)</script>".encode("utf-16-le"), "image/svg+xml"),
 }
 POLICY = "default-src 'none'; "
@@ -142,7 +148,52 @@ def test_the_screen_leads_to_the_page_of_each_try(served: Web, site: str) -> Non
     for page, body in zip(tries(served, f"{site}twice"), (b"first", b"second"), strict=True):
         named = {"fingerprint": page["fingerprint"], "place": page["archived"]}
         assert download(served, **named).body == body
-    assert served.send("HEAD", found[0]).headers["Content-Length"] == "5"
+
+
+def connected(server: Web, asked: str) -> socket.socket:
+    """A connection on which a request was sent."""
+    host, _, port = server.base.removeprefix("http://").rpartition(":")
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.settimeout(LIMIT_S)
+    client.connect((host, int(port)))
+    client.sendall(f"{asked} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+    return client
+
+
+@pytest.mark.parametrize("route", ["archived?url={site}scripts", "export?format=jsonl"])
+def test_a_head_is_all_that_was_asked_for(served: Web, site: str, route: str) -> None:
+    path = f"/api/v1/crawls/shop/{route.format(site=site)}"
+    with connected(served, f"HEAD {path}") as client, client.makefile("rb") as answer:
+        head, _, body = answer.read().partition(b"\r\n\r\n")
+    length = len(served.get(path).body)
+
+    assert head.startswith(b"HTTP/1.1 200 ")
+    assert f"Content-Length: {length}\r\n".encode() in head
+    assert length > 0
+    assert body == b""
+
+
+def test_clients_that_go_away_leave_nothing_behind(served: Web, site: str) -> None:
+    path = f"/api/v1/crawls/shop/archived?url={site}large"
+    for _ in range(MAX_PAGES):
+        with connected(served, f"GET {path}") as client:
+            assert client.recv(15) == b"HTTP/1.1 200 OK"
+    until_now("room for another", lambda: served.get(path).status == 200)
+    assert "Traceback" not in served.process.err
+
+
+def test_only_so_many_are_sent_at_once(served: Web, site: str) -> None:
+    path = f"/api/v1/crawls/shop/archived?url={site}large"
+    with ExitStack() as stack:
+        for _ in range(MAX_PAGES):
+            client = stack.enter_context(connected(served, f"GET {path}"))
+            assert client.recv(15) == b"HTTP/1.1 200 OK"
+        answer = served.get(path)
+        assert_problem(answer, 503, f"there are {MAX_PAGES} downloads of pages under way")
+        assert answer.headers["Retry-After"] == "5"
+        assert served.get("/api/v1/crawls").status == 200
+    until_now("room for another", lambda: served.get(path).status == 200)
 
 
 def test_what_was_sent_with_a_body_is_there_too(served: Web, site: str) -> None:
