@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import unescape
 from http.cookies import SimpleCookie
 from pathlib import Path
 from urllib.parse import urlencode
@@ -112,9 +114,15 @@ def test_roles(closed: Web) -> None:
     assert closed.send("POST", path, seeds, {**kind, **by(ADMIN)}).status == 200
 
 
-def log_in(server: Web, token: str, **headers: str) -> Answered:
-    body = urlencode({"token": token}).encode()
-    return server.send("POST", "/x/login", body, {**FORM, **OWN_PAGE, **headers})
+def log_in(server: Web, token: str, then: str = "", prefix: str = "/x") -> Answered:
+    body = urlencode({"token": token, **({"then": then} if then else {})}).encode()
+    return server.send("POST", f"{prefix}/login", body, {**FORM, **OWN_PAGE})
+
+
+def asked_for(page: Answered) -> str | None:
+    """The page to which a form for a token leads."""
+    found = re.search(r'name="then" value="([^"]*)"', page.body.decode())
+    return unescape(found[1]) if found else None
 
 
 def test_a_browser_gets_a_cookie_that_its_scripts_cannot_read(closed: Web) -> None:
@@ -134,6 +142,48 @@ def test_a_browser_gets_a_cookie_that_its_scripts_cannot_read(closed: Web) -> No
         closed.send("POST", "/x/schedules/a/run", b"", {**FORM, **ours, **OWN_PAGE}).status == 404
     )
     assert closed.get("/x/", {"Cookie": f"shoal={cookie.value}x"}).status == 401
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/x/crawls/shop/hosts?q=a%26b&order=slowest", "/x/crawls/a%2Fb", "/x/crawls/%22%3E%3Cb%3E",
+     "/x/explain?crawl=shop&url=https%3A%2F%2Fa.example%2F%3Fa%3D%221%22", "/x/"],
+)  # fmt: skip
+def test_who_logs_in_sees_the_page_that_was_asked_for(closed: Web, path: str) -> None:
+    page = closed.get(path, {"Accept": "text/html"})
+    assert (page.status, asked_for(page)) == (401, path)
+    again = log_in(closed, "wrong", then=path)
+    assert (again.status, asked_for(again)) == (401, path)
+
+    answer = log_in(closed, READ, then=path)
+    assert (answer.status, answer.headers["Location"]) == (303, path)
+
+
+def test_a_button_that_was_pressed_without_a_login_is_not_pressed_after_it(closed: Web) -> None:
+    path = "/x/crawls/shop/cancel"
+    page = closed.send("POST", path, b"", {**FORM, **OWN_PAGE, "Accept": "text/html"})
+
+    assert (page.status, asked_for(page)) == (401, None)
+    assert log_in(closed, ADMIN).headers["Location"] == "/x/"
+
+
+ELSEWHERE = [
+    *("//evil.example", "//evil.example/crawls/shop", "/\\evil.example", "\\\\evil.example"),
+    *("https:", "https://evil.example/", "https:/crawls/shop", "javascript:alert(1)", "evil"),
+    *("/crawls/shop\r\nSet-Cookie: a=b", "/crawls/shop\n", "/crawls/sh\top", "/crawls/shop\0"),
+    *("/crawls/shop?a=\r\nb", "/crawls/shop?a=é", "/crawls/\\evil.example", " /crawls/shop"),
+    *("/crawls/..", "/crawls/%2e%2E", "/crawls/./hosts", "/crawls/%2e./hosts"),
+    *("/crawls/shop/pause", "/logout", "/login", "/static/app.js", "/nothing", "", "/" * 9000),
+]
+
+
+@pytest.mark.parametrize("then", ELSEWHERE, ids=lambda then: repr(then[:40]))
+def test_a_login_leads_nowhere_but_to_an_own_page(opened: Web, closed: Web, then: str) -> None:
+    assert log_in(opened, "", then, prefix="").headers["Location"] == "/"
+    for place in (then, f"/x{then}"):
+        answer = log_in(closed, READ, place)
+        assert (answer.status, answer.headers["Location"]) == (303, "/x/"), place
+        assert "a=b" not in answer.headers["Set-Cookie"]
 
 
 def test_another_coordinator_with_the_token_accepts_the_cookie(closed: Web, tmp_path: Path) -> None:

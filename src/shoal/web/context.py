@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 
+from shoal.config import Settings
 from shoal.frontier.port import Frontier
 from shoal.insight.advise.wanted import WantedWorkers
 from shoal.results.port import Results
@@ -21,14 +22,24 @@ MAX_EXPORTS = 8
 EXPORTS_MADE = 2
 """Exports whose files are being written at the same time. The others wait for their turn."""
 MAX_SEEDINGS = 16
+MAX_PAGES = 4
+"""Raw pages sent at the same time. Each is in memory until its client has it."""
 
 
 class Context:
     """The stores, cached queries, access control and limits that handlers of routes use."""
 
     def __init__(
-        self, *, frontier: Frontier, results: Results, access: Access, prefix: str, folder: Path
+        self,
+        *,
+        settings: Settings,
+        frontier: Frontier,
+        results: Results,
+        access: Access,
+        prefix: str,
+        folder: Path,
     ) -> None:
+        self.settings = settings
         self.frontier = frontier
         self.results = results
         self.access = access
@@ -40,6 +51,7 @@ class Context:
         self.exports = ConcurrencyLimit(MAX_EXPORTS, "exports")
         self.making_exports = asyncio.Semaphore(EXPORTS_MADE)
         self.seedings = ConcurrencyLimit(MAX_SEEDINGS, "streams of seeds")
+        self.pages = ConcurrencyLimit(MAX_PAGES, "downloads of pages")
         self.check_token: Callable[[web.Request, str], Role] = _nobody
         """Returns a token's role, and counts wrong tokens. Raises Problem. Set by the server."""
 

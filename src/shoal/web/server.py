@@ -116,6 +116,7 @@ class WebServer:
 
     def _app(self, frontier: Frontier, results: Results) -> web.Application:
         context = Context(
+            settings=self._settings,
             frontier=frontier,
             results=results,
             access=self._access,

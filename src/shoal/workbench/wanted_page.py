@@ -17,6 +17,7 @@ from shoal.core.near_names import meant
 from shoal.core.task import Task
 from shoal.errors import BadUrl, ConfigError, ShoalError
 from shoal.frontier.admission import Admission
+from shoal.insight.archived import find_archived
 from shoal.insight.figures import duration
 from shoal.results import results_at
 from shoal.spider.spider import Spider, handlers_of
@@ -110,9 +111,8 @@ async def archived_page(settings: Settings, crawl: str, url: str) -> RawPage:
         address = settings.archive or (note and note.archive)
         if not address:
             raise ConfigError(f"the last run of '{crawl}' had no archive: name one with --archive")
-        tries = await results.pages_of(crawl, fingerprint)
-    places = [page.archived for page in tries if page.archived]
-    if not places:
+        found = await find_archived(results, crawl, fingerprint)
+    if found is None:
         raise ShoalError(f"the archive of '{crawl}' has no page {url}")
     async with archive_at(address, settings.archive_format) as archive:
-        return await archive.read(places[-1])
+        return await archive.read(found.archived)

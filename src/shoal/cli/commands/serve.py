@@ -60,7 +60,7 @@ AllowHost = Annotated[
 ]
 
 
-@with_settings("frontier", "results", "json_logs")
+@with_settings("frontier", "results", "archive", "json_logs")
 @examples(
     "shoal serve",
     "shoal serve --frontier redis://queue-host",
@@ -82,7 +82,7 @@ def serve(
     over within seconds. shoal.toml is read again when it changes. SIGTERM and Ctrl-C stop it.
 
     The dashboard shows every crawl of the frontier, including those that no schedule began. The API
-    is described at /api/openapi.json.
+    is described at /api/openapi.json. With --archive, both also give the raw pages of crawls.
 
     The leader also watches all crawls, and sends alerts if something is wrong: [alerts] in
     shoal.toml says when, and to whom.
@@ -105,8 +105,11 @@ def serve(
       address = "amqp://user:secret@rabbit/urls"
     """
 
+    # The web reads from the archive. Where runs store their pages, their own settings say.
+    of_runs = {name: value for name, value in options.items() if name != "archive"}
+
     def services(frontier: Frontier) -> Services:
-        coordinator = Coordinator(frontier, options, duties=[Watcher(frontier)])
+        coordinator = Coordinator(frontier, of_runs, duties=[Watcher(frontier)])
         if no_web:
             return Services(coordinator, Feeds(frontier))
         from shoal.web.server import WebOptions, WebServer  # Loaded only here, where it is used.

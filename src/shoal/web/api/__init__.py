@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shoal.web.api import (
+    archived,
     crawls,
     dead,
     events,
@@ -24,6 +25,7 @@ API: tuple[Route, ...] = (
     *dead.ROUTES,
     *events.ROUTES,
     *export.ROUTES,
+    *archived.ROUTES,
     *schedules.ROUTES,
     *monitoring.ROUTES,
     *openapi.ROUTES,

@@ -7,7 +7,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from os import SEEK_END
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +24,7 @@ from shoal.web.api.crawls import CRAWL, crawl_of
 from shoal.web.api.forms import Page
 from shoal.web.context import Context
 from shoal.web.cursors import bad_cursor, cursor_after, place_of
+from shoal.web.downloads import sent
 from shoal.web.problems import Problem
 from shoal.web.routes import Route, json_response, query_of
 
@@ -36,7 +36,6 @@ MEDIA = {
 PAGE_BYTES = 4 * 1024 * 1024
 """Size limit of a page. It ends with the item that exceeds this."""
 PLACE_BYTES = 8
-CHUNK_BYTES = 256 * 1024
 
 Kind = Annotated[str, Meta(min_length=1, max_length=300)]
 
@@ -63,7 +62,7 @@ class ExportQuery(msgspec.Struct, forbid_unknown_fields=True):
 async def list_items(context: Context, request: web.Request) -> web.StreamResponse:
     """Items in the order in which they were first stored."""
     query, crawl = query_of(request, ItemsQuery), crawl_of(request)
-    with _problem_if_not_queryable():
+    with problem_if_not_queryable():
         page = await items_page(context, crawl, query)
     forms = [item_json(item) for item in page.items]
     return json_response(Page(items=forms, total=page.total, cursor=page.cursor))
@@ -98,7 +97,7 @@ def _place_of(cursor: str | None) -> int:
 
 
 @contextmanager
-def _problem_if_not_queryable() -> Iterator[None]:
+def problem_if_not_queryable() -> Iterator[None]:
     """Answer 501 for a store that cannot be queried, because it only passes results on."""
     try:
         yield
@@ -119,28 +118,16 @@ async def export_items(context: Context, request: web.Request) -> web.StreamResp
     answer."""
     query, crawl = query_of(request, ExportQuery), crawl_of(request)
     since = None if query.since is None else parse_since(query.since, time.time())
-    with _problem_if_not_queryable():
+    with problem_if_not_queryable():
         await _count(context, crawl, query.kind)
     wanted = Wanted(query.kind, since, query.changed, query.gone)
     with context.exports.entered(), tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "items"
         async with context.making_exports:
             await export(context.results, crawl, file, query.format, wanted)
-        return await _sent(request, file, crawl, query.format)
-
-
-async def _sent(request: web.Request, file: Path, crawl: str, fmt: Format) -> web.StreamResponse:
-    response = web.StreamResponse()
-    response.content_type = MEDIA[fmt]
-    response.headers["Content-Disposition"] = f'attachment; filename="{_safe(crawl)}.{fmt}"'
-    with file.open("rb") as content:
-        response.content_length = content.seek(0, SEEK_END)
-        content.seek(0)
-        await response.prepare(request)
-        while chunk := content.read(CHUNK_BYTES):
-            await response.write(chunk)
-    await response.write_eof()
-    return response
+        name = f"{_safe(crawl)}.{query.format}"
+        with file.open("rb") as content:
+            return await sent(request, content, MEDIA[query.format], name)
 
 
 def _safe(name: str) -> str:

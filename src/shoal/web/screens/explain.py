@@ -8,6 +8,7 @@ from aiohttp import web
 from shoal.errors import ConfigError, UnknownCrawl
 from shoal.insight.explain import Explanation, explain
 from shoal.insight.explain_rows import explanation_rows
+from shoal.web.api.archived import download_page
 from shoal.web.context import Context
 from shoal.web.routes import Route, query_of
 from shoal.web.screens.pages import page
@@ -38,7 +39,12 @@ async def look(context: Context, request: web.Request) -> web.Response:
     return await page(
         context, request, "explain.html", title="Explain", current="explain",
         question=question, crawls=crawls, answers=answers, wrong=wrong,
+        has_archive=context.settings.archive is not None,
     )  # fmt: skip
 
 
-ROUTES = (Route(method="GET", path="/explain", answer=look),)
+ROUTES = (
+    Route(method="GET", path="/explain", answer=look),
+    # As in the API, but what goes wrong is shown as a page.
+    Route(method="GET", path="/crawls/{crawl}/archived", answer=download_page, is_endless=True),
+)

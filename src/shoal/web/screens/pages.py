@@ -83,10 +83,11 @@ def screen(path: str, template: str, look: Look, current: str) -> tuple[Route, R
 
 
 def log_in_page(
-    context: Context, request: web.Request, status: int = 200, wrong: str = ""
+    context: Context, request: web.Request, status: int = 200, wrong: str = "", then: str = ""
 ) -> web.Response:
-    """The form for a token. It queries no store, because the client is not logged in."""
-    return rendered(context, request, "login.html", status, title="Log in", wrong=wrong)
+    """The form for a token, which leads to the page `then`. It queries no store, because the client
+    is not logged in."""
+    return rendered(context, request, "login.html", status, title="Log in", wrong=wrong, then=then)
 
 
 def _own_referrer(request: web.Request) -> str:
@@ -108,7 +109,8 @@ class Pages:
         """The page that shows a problem. If a token is needed, it is the login form."""
         context = self._context
         if problem.status == 401:
-            return log_in_page(context, request, 401)
+            then = request.rel_url.raw_path_qs if request.method == "GET" else ""
+            return log_in_page(context, request, 401, then=then)
         passes = problem.status in PASSING
         is_asked_again = passes and request.method in ("GET", "HEAD")
         made = rendered(
