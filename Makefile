@@ -47,7 +47,7 @@ check: setup  ## format, lint, types and unit tests: under a minute
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
-	$(PYTEST) -q -n 2 tests/unit
+	$(PYTEST) -q -n 2 -m "not rare" tests/unit
 
 # Without rights or a registry to install servers from, the tests of those that are missing skip, by
 # name. In CI they fail.
