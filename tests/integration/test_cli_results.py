@@ -152,7 +152,7 @@ def test_rejected_items_are_listed_and_shown(folder: Stored) -> None:
     assert some_rejected().reason in shown
     assert some_rejected().data in shown
     refused = folder.refused("rejected", "show", "x", "http://a.example/9")
-    assert "nothing of http://a.example/9 was rejected (see: shoal rejected list x)" in refused
+    assert "no item of http://a.example/9 was rejected (see: shoal rejected list x)" in refused
 
 
 # export
