@@ -3,8 +3,8 @@ PY := .venv/bin/python
 PYTEST := $(PY) -m pytest
 # Tests start hundreds of commands. Compiled modules are kept, even if the environment forbids that.
 export PYTHONDONTWRITEBYTECODE :=
-# Test files are distributed over three processes. Tests marked `alone` run afterwards, by themselves.
-BESIDE := -n 3 --dist loadfile --durations=15
+# Test files are distributed over four processes. Tests marked `alone` run afterwards, by themselves.
+BESIDE := -n 4 --dist loadfile --durations=15
 ALONE := --durations=15
 # Rewriting asserts takes each of those processes 8 s after a clone. It is done once, while the types
 # are checked, which takes one core.

@@ -17,6 +17,7 @@ from shoal.results.sqlite.store import SqliteResults
 from support.crashes import has_crashed
 from support.links import GatedSite, paths_of, put_spider
 from support.processes import Folder, is_alive, seeded_random
+from support.rarely import first_then_rare
 from support.s3_servers import BUCKET, Rclone
 from support.sites import serving
 from support.until import until_now
@@ -70,7 +71,7 @@ async def _assert_log_is_right(folder: Folder, site: GatedSite, address: str) ->
     await results.close()
 
 
-@pytest.mark.parametrize("fmt", ["blobs", "warc"])
+@pytest.mark.parametrize("fmt", first_then_rare("blobs", "warc"))
 def test_killed_workers_leave_no_page_behind(folder: Folder, site: GatedSite, fmt: str) -> None:
     random = seeded_random("kills of workers that archive")
     with folder.running(*crawl_into("file:raw", fmt)) as crawl:

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from shoal.frontier.values import Stats
 from support.processes import Folder, is_alive, seeded_random
+from support.rarely import first_then_rare
 from support.redis_chaos import DURABLE, assert_adds_up
 from support.redis_servers import RedisServer
 from support.sites import Site, html, serving
@@ -87,7 +88,7 @@ def _page(path: str, step: str) -> web.Response:
     return html("deadly" if step == DEADLY else "a page")
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=first_then_rare("redis", "sqlite"))
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Folder]:
     if request.param == "sqlite":
         yield Folder(tmp_path)

@@ -19,6 +19,7 @@ SPIDERS = [block for block in blocks(GUIDE) if block.language == "python"]
 (TOML,) = (block.text for block in blocks(GUIDE) if block.language == "toml")
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("block", SPIDERS, ids=lambda block: f"line {block.line}")
 def test_its_spiders_crawl_the_shop(block: Block, tmp_path: Path, shop: str) -> None:
     (name,) = re.findall(r"\A# (\w+\.py)\n", block.text)

@@ -25,6 +25,7 @@ def site() -> Iterator[SessionSite]:
         yield site
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("block", SPIDERS, ids=lambda block: f"line {block.line}")
 def test_its_spiders_log_in(block: Block, tmp_path: Path, site: SessionSite) -> None:
     (name,) = re.findall(r"\A# (\w+\.py)\n", block.text)

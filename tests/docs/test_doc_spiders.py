@@ -44,6 +44,7 @@ def line_of(block: Block) -> str:
     return f"line {block.line}"
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("block", WHOLE, ids=line_of)
 def test_whole_spiders_crawl_the_shop(block: Block, tmp_path: Path, shop: str) -> None:
     name = re.findall(_FILE_NAME, block.text)[0]

@@ -13,6 +13,7 @@ import pytest
 
 from shoal.fleet.fleet import MAX_FRUITLESS
 from support.processes import Folder
+from support.rarely import first_then_rare
 from support.redis_servers import RedisServer
 from support.sites import Site
 from support.slow_shop import all_found_once, seed, slow_site
@@ -127,6 +128,7 @@ def told_in(out: str) -> list[dict[str, Any]]:
     return [line for line in lines if line["was"] != line["workers"]]
 
 
+@pytest.mark.rare
 def test_it_ends_with_the_crawl_if_it_is_told_to(folder: Folder, site: Site) -> None:
     seed(folder, site, 1, 8)
     folder.write("closing.py", CLOSING)
@@ -136,7 +138,7 @@ def test_it_ends_with_the_crawl_if_it_is_told_to(folder: Folder, site: Site) -> 
     assert all_found_once(folder, 8)
 
 
-@pytest.mark.parametrize("command", ["autoscale", "worker"])
+@pytest.mark.parametrize("command", first_then_rare("autoscale", "worker"))
 def test_a_stop_file_drains_all_workers(folder: Folder, site: Site, command: str) -> None:
     seed(folder, site, 1, 200)
     with folder.running(command, "links.py", "--concurrency", "2", "--stop-file", "stop") as ended:

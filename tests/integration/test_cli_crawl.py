@@ -341,7 +341,7 @@ def test_the_summary_as_json(folder: Folder, small: Site) -> None:
 # From Python
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", first_then_rare("2", "1"))
 def test_crawl_from_a_script(folder: Folder, pages: Site, workers: str) -> None:
     """One worker runs in the script's own process; two load the script anew."""
     folder.write("script.py", SCRIPT.format(url=pages.url))

@@ -327,6 +327,7 @@ def test_nobody_forgets_the_session_by_mistake(crawled: Scene, site: Members) ->
     assert crawled.shoal("crawl", "shop.py", "--session", "none").code == 0
 
 
+@pytest.mark.rare
 def test_nor_does_an_account_leave_in_another_way_by_mistake(crawled: Scene) -> None:
     """Other workers may be at it, and would leave from their own address at once."""
 

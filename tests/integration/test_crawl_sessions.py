@@ -97,7 +97,7 @@ def test_accounts_on_the_command_line(folder: SessionFolder) -> None:
         assert_all_found(folder, site)
 
 
-@pytest.mark.parametrize("stranger", Stranger)
+@pytest.mark.parametrize("stranger", first_then_rare(*Stranger))
 def test_sessions_end_all_the_time(folder: SessionFolder, stranger: Stranger) -> None:
     """After every 20 requests, and each shop says so in its own way. Nothing is lost."""
     shop = SessionSite(ACCOUNTS, 150, takes_s=TAKES_S / 2, ends_after=20, stranger=stranger)
@@ -136,6 +136,7 @@ def test_a_handler_says_that_the_session_has_ended(folder: SessionFolder) -> Non
         assert_all_found(folder, site)
 
 
+@pytest.mark.rare
 def test_a_page_that_ends_every_session(folder: SessionFolder) -> None:
     """It is tried twice more, then it is dead: nobody logs in for it for ever."""
     with serving(SessionSite(ACCOUNTS)) as site:
@@ -151,6 +152,7 @@ def test_a_page_that_ends_every_session(folder: SessionFolder) -> None:
         assert "session" in told, told
 
 
+@pytest.mark.rare
 def test_several_at_once_with_one_account(folder: SessionFolder) -> None:
     """As many as the group says, all from one worker."""
     with serving(SessionSite({"alice": "x"}, 60, takes_s=0.05, at_once=3)) as site:

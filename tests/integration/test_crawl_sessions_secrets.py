@@ -106,7 +106,7 @@ def served(folder: SessionFolder, site: SessionSite, env: dict[str, str]) -> dic
     return {path: answer.body for path, answer in answers.items()} | {"serve": log.encode()}
 
 
-@pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "encrypted"])
+@pytest.mark.parametrize("encrypted", first_then_rare(False, True), ids=["plain", "encrypted"])
 def test_nobody_is_told(folder: SessionFolder, redis_server: RedisServer, encrypted: bool) -> None:
     """Of passwords nobody but the site; of cookies the frontier, as jars of accounts; with a key
     not even that."""

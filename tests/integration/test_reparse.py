@@ -10,6 +10,7 @@ import pytest
 
 from shoal.demo.shop import Shop
 from support.processes import Ended, Folder
+from support.rarely import first_then_rare
 from support.shops import shop_urls
 from support.sites import serving
 from support.small_site import THINGS, put_spider, small_site
@@ -54,7 +55,7 @@ def assert_one_line(ended: Ended, says: str) -> None:
     assert says in ended.err
 
 
-@pytest.mark.parametrize("fmt", ["blobs", "warc"])
+@pytest.mark.parametrize("fmt", first_then_rare("blobs", "warc"))
 def test_a_shop_is_read_again(tmp_path: Path, fmt: str) -> None:
     folder = Folder(tmp_path)
     folder.write("shop.py", SHOP_SPIDER.format(title="'wrong'"))
@@ -91,6 +92,7 @@ def test_it_reads_what_the_last_run_left(folder: Folder) -> None:
     assert ended.err == ""
 
 
+@pytest.mark.rare
 def test_a_handler_that_changes_what_it_is_given(folder: Folder) -> None:
     """What the archive has is what the handler got, whatever it made of it."""
     with serving(small_site()) as site:
@@ -130,6 +132,7 @@ def test_a_newer_scrape_stays(folder: Folder) -> None:
     assert set(things(folder).values()) == {1}
 
 
+@pytest.mark.rare
 def test_twice_is_as_once(folder: Folder) -> None:
     correct(folder, "size=len(page.body)", "size=7")
     told = [folder.shoal("reparse", "small", "--json").json() for _ in range(2)]

@@ -9,6 +9,7 @@ import pytest
 
 from support.hostile import HostileServer
 from support.processes import Folder
+from support.rarely import first_then_rare
 from support.sites import serving
 
 PLAIN = ("--rate", "none", "--allow-private", "--no-robots", "--max-retries", "0")
@@ -78,7 +79,7 @@ def test_secrets_stay_with_their_host(
     assert "without Authorization, Cookie, X-Api-Key" in " ".join(explained.out.split())
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", first_then_rare("2", "1"))
 def test_proxies_of_the_environment_are_not_ignored_in_silence(
     folder: Folder, server: HostileServer, workers: str
 ) -> None:
@@ -91,6 +92,7 @@ def test_proxies_of_the_environment_are_not_ignored_in_silence(
     assert "s3cret" not in ended.err + ended.out
 
 
+@pytest.mark.rare
 def test_a_worker_says_so_too(folder: Folder, server: HostileServer) -> None:
     assert folder.shoal("crawl", server.url("/ok"), *PLAIN, "--name", "crawl").code == 0
     command = ("worker", server.url("/ok"), "--name", "crawl", "--until-finished")
@@ -98,7 +100,7 @@ def test_a_worker_says_so_too(folder: Folder, server: HostileServer) -> None:
     assert (ended.code, ended.err.count("HTTPS_PROXY: not heeded")) == (0, 1)
 
 
-@pytest.mark.parametrize("env", [{"NO_PROXY": "localhost"}, {"HTTP_PROXY": ""}, {}])
+@pytest.mark.parametrize("env", first_then_rare({"NO_PROXY": "localhost"}, {"HTTP_PROXY": ""}, {}))
 def test_nothing_is_said_where_nothing_is_ignored(
     folder: Folder, server: HostileServer, env: dict[str, str]
 ) -> None:
@@ -112,7 +114,7 @@ def test_a_session_that_nobody_knows(folder: Folder) -> None:
     assert early.err.strip() == "shoal: no such session: mine: 'http://127.0.0.1:1/'"
 
 
-@pytest.mark.parametrize("host", ["a..b", f"{'x' * 64}.example", ".example"])
+@pytest.mark.parametrize("host", first_then_rare("a..b", f"{'x' * 64}.example", ".example"))
 def test_a_host_that_is_no_name(folder: Folder, host: str) -> None:
     ended = folder.shoal("crawl", f"http://{host}/", *PLAIN, "--name", "odd")
     assert (ended.code, ended.err) == (3, "")

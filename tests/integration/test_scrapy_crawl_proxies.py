@@ -283,7 +283,7 @@ def test_nobody_learns_the_logins_of_proxies(
 
 @pytest.mark.parametrize(
     ("address", "settings", "says"),
-    [
+    first_then_rare(
         (
             "socks5://127.0.0.1:9",
             {},
@@ -299,7 +299,7 @@ def test_nobody_learns_the_logins_of_proxies(
             },
             "DOWNLOAD_HANDLERS: with exits, https is for Scrapy's HTTP11DownloadHandler only",
         ),
-    ],
+    ),
 )
 def test_what_scrapy_cannot_go_by_is_refused(
     tmp_path: Path, site: BanningSite, address: str, settings: dict[str, Any], says: str

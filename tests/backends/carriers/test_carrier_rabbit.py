@@ -88,6 +88,7 @@ class TestQuorum(CarrierContract):
         return "quorum"
 
 
+@pytest.mark.rare
 class TestClassic(CarrierContract):
     @pytest.fixture
     def kind(self) -> str:

@@ -18,6 +18,7 @@ import pytest
 import shoal
 from shoal.frontier import frontier_at
 from support.frontiers import CRAWL, Client, pages
+from support.rarely import first_then_rare
 
 TESTS = Path(__file__).parents[2]
 FIRST = "    filtered: int = 0\n"
@@ -26,7 +27,7 @@ ODDITIES = "    oddities: int = 0\n"
 Later = Callable[..., dict[str, Any]]
 
 
-@pytest.fixture(params=["sqlite", "redis", "cluster"])
+@pytest.fixture(params=["sqlite", *first_then_rare("redis", "cluster")])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/frontier.db"
