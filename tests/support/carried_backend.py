@@ -23,7 +23,16 @@ LOOK_EVERY_S = 0.005
 
 
 class CarriedClient(Client):
-    """Waits for blocks that are on their way before it reports that a task is outside."""
+    """Waits for blocks that are on their way, before it leases one task and before it reports that
+    a task is outside."""
+
+    async def lease_one(self, limit: int = 1) -> Lease:
+        """Hosts whose windows are empty for a moment do not miss their turns."""
+        for _ in range(LOOKS):
+            if not any(host.dry_s for host in await self.frontier.hosts(self.crawl, LOOKS)):
+                break
+            await asyncio.sleep(LOOK_EVERY_S)
+        return await super().lease_one(limit)
 
     async def record(self, key: Entry | Lease | Record) -> Record:
         for _ in range(LOOKS):
