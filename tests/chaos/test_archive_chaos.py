@@ -89,6 +89,7 @@ def test_killed_workers_leave_no_page_behind(folder: Folder, site: GatedSite, fm
     assert_all_is_kept(folder, site, f"file:{folder.path}/raw")
 
 
+@pytest.mark.rare
 def test_a_bucket_goes_away_and_comes_back(
     folder: Folder, site: GatedSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

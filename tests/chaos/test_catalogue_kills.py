@@ -6,6 +6,7 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 from aiohttp import web
 
 from support.catalogues import ListingSite, products_of
@@ -55,6 +56,7 @@ def kill_at(crawl: Running, site: HeldSite, path: str) -> None:
     site.held.remove(path)
 
 
+@pytest.mark.rare
 def test_workers_that_die_while_they_probe_lose_no_page(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     with serving(HeldSite()) as site:

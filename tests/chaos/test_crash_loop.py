@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from support.processes import Folder
 
 SPIDER = """
@@ -25,6 +27,7 @@ class Fragile(Spider):
 """
 
 
+@pytest.mark.rare
 def test_a_fleet_whose_workers_all_die_at_once_gives_up(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.write("fragile.py", SPIDER)

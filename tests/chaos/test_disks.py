@@ -69,6 +69,7 @@ def test_results_on_a_full_disk(tmp_path: Path, site: Site, small_disk: Path) ->
     assert_room_is_all_it_takes(folder, site)
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("locked", first_then_rare("folder", "file"))
 def test_a_read_only_database(tmp_path: Path, site: Site, locked: str) -> None:
     address = "sqlite:///data/links.db"

@@ -131,6 +131,7 @@ def test_killed_after_it_has_saved_and_before_it_has_acknowledged(
     assert stored(folder) == (BATCHES, BATCHES, BATCHES)
 
 
+@pytest.mark.rare
 def test_another_deliverer_takes_over_from_a_dead_one(
     folder: Folder, server: RedisServer, raw: redis.Redis
 ) -> None:

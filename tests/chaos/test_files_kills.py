@@ -102,6 +102,7 @@ def jsonl(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("on_redis", first_then_rare(False, True))
 def test_killed_workers_leave_no_file_behind(
     tmp_path: Path, site: GatedShop, redis_server: RedisServer, on_redis: bool

@@ -40,6 +40,7 @@ async def client(server: RedisServer) -> AsyncIterator[Client]:
     await frontier.close()
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("which", range(SHARDS))
 async def test_what_others_granted_is_kept(
     client: Client, monkeypatch: pytest.MonkeyPatch, which: int

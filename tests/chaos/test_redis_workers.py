@@ -174,6 +174,7 @@ def test_one_stands_still_and_goes_on_in_the_middle(
     assert_complete(folder, site, ended, late)
 
 
+@pytest.mark.rare
 def test_one_of_a_fleet_that_stood_still_for_too_long_is_replaced(
     folder: Folder, site: HoldingSite
 ) -> None:
@@ -197,6 +198,7 @@ def test_one_of_a_fleet_that_stood_still_for_too_long_is_replaced(
     assert_complete(folder, site, ended)
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("harm", first_then_rare("cut", "freeze"))
 def test_one_loses_its_network(
     folder: Folder, elsewhere: Folder, server: RedisServer, site: HoldingSite, harm: str

@@ -20,6 +20,7 @@ LEASE_S = 3.0
 HELD = "/item/1"
 
 
+@pytest.mark.rare
 def test_the_survivor_finishes_the_crawl(tmp_path: Path) -> None:
     random = seeded_random("one of two Scrapy processes")
     with scene(tmp_path, LISTS, settings={"SHOAL_LEASE_S": LEASE_S}) as (site, _, project):

@@ -38,6 +38,7 @@ class Seeds(scrapy.Spider):
 """
 
 
+@pytest.mark.rare
 def test_a_second_run_does_what_the_first_gave_back(tmp_path: Path, version: str) -> None:
     moment = seeded_random("SIGTERM of Scrapy").randrange(2, 200)
     with scene(tmp_path, LISTS, version=version) as (site, _, project):
@@ -77,6 +78,7 @@ def test_what_is_in_flight_is_finished(tmp_path: Path, version: str) -> None:
     assert (stats.done, stats.lost, stats.remaining) == (2, 0, 0)
 
 
+@pytest.mark.rare
 def test_a_second_signal_ends_it_at_once_and_nothing_is_lost(tmp_path: Path, version: str) -> None:
     with scene(tmp_path, [HELD], version=version) as (site, _, project):
         site.held.add(HELD)
@@ -94,6 +96,7 @@ def test_a_second_signal_ends_it_at_once_and_nothing_is_lost(tmp_path: Path, ver
     assert (stats.state, stats.done, stats.remaining) == ("finished", 2, 0)
 
 
+@pytest.mark.rare
 def test_what_start_had_not_yet_given_is_given_by_the_next_run(
     tmp_path: Path, version: str
 ) -> None:

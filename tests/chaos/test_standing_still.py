@@ -77,6 +77,7 @@ def test_a_worker_without_a_parent_ends_and_says_where_it_stood(folder: Folder, 
     assert "stuck_here" in ended.err.partition(SAID)[2]
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_it_is_the_crawl_that_says_how_long_a_lease_is(
     folder: Folder, site: Site, workers: str

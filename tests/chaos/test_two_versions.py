@@ -107,6 +107,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, site: Site) -> Folder
     return written(Folder(tmp_path, env), site)
 
 
+@pytest.mark.rare
 def test_both_work_on_one_crawl_and_nothing_is_lost(
     folder: Folder, site: StoppingSite, tmp_path: Path
 ) -> None:

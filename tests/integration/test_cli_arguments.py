@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from support.coordinators import NEVER, Office
 from support.links import numbered_pages
 from support.processes import Folder
@@ -86,6 +88,7 @@ SCHEDULED = (
 )
 
 
+@pytest.mark.rare
 def test_a_schedule_tells_its_spider(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     office = Office(folder)

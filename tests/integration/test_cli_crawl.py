@@ -99,6 +99,7 @@ def test_fresh_starts_over(folder: Folder, pages: Site) -> None:
     assert len(pages.robots_hits) == 2
 
 
+@pytest.mark.rare
 def test_two_crawls_in_one_file_know_nothing_of_each_other(folder: Folder, pages: Site) -> None:
     assert folder.shoal("crawl", "links.py").code == 0
     assert folder.shoal("crawl", "links.py", "--name", "other", "--max-pages", "4").code == 0
@@ -221,6 +222,7 @@ def test_a_module_as_target(folder: Folder, small: Site) -> None:
 # Settings
 
 
+@pytest.mark.rare
 def test_later_sources_of_settings_win(folder: Folder, pages: Site) -> None:
     """Defaults < shoal.toml < the spider < SHOAL_* < options."""
 
@@ -251,6 +253,7 @@ def test_logs_as_json_are_one_object_a_line(folder: Folder, small: Site) -> None
     assert line["service.name"] == "shoal"
 
 
+@pytest.mark.rare
 def test_tasks_that_fail_are_events_of_the_json_log(folder: Folder, small: Site) -> None:
     folder.write(
         "broken.py",

@@ -69,6 +69,7 @@ def test_what_the_database_names_is_not_run(folder: Folder) -> None:
     assert folder.shoal("reparse", "links", "--spider", "links.py").code == 0
 
 
+@pytest.mark.rare
 def test_a_crawl_started_over(folder: Folder) -> None:
     for fresh in ([], ["--fresh"]):
         assert folder.shoal("crawl", "links.py", *fresh).code == 0

@@ -127,6 +127,7 @@ def office_with(name: str, target: str) -> str:
     return f'[[schedule]]\nname = "{name}"\ntarget = "{target}"\ncron = "{NEVER}"\n'
 
 
+@pytest.mark.rare
 def test_sitemaps_of_a_schedule_are_read_by_its_runs(folder: Folder, office: Office) -> None:
     with serving(SiteWithSitemaps()) as site:
         site.bodies = {"/": b"", "/sitemap.xml": urlset(*site.pages(1, 2))}

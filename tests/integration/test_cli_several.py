@@ -69,6 +69,7 @@ def test_all_spiders_of_a_folder(folder: Folder, site: Site) -> None:
     assert "shoal: shops/broken.py:1: " in ended.err
 
 
+@pytest.mark.rare
 def test_a_signal_stops_them_all(folder: Folder) -> None:
     gated = GatedSite(20)
     gated.allowed = 8

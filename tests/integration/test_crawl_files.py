@@ -120,6 +120,7 @@ def test_one_can_ask_what_became_of_a_file(folder: Folder, site: PictureShop) ->
     assert "too-large.png" in dead
 
 
+@pytest.mark.rare
 def test_a_dead_file_that_is_tried_again_completes_its_item(
     folder: Folder, site: PictureShop
 ) -> None:
@@ -132,6 +133,7 @@ def test_a_dead_file_that_is_tried_again_completes_its_item(
     assert complete(exported(folder)) == {*STORED, "broken", "too-large"}
 
 
+@pytest.mark.rare
 def test_a_file_that_has_not_changed_is_not_sent_again(folder: Folder, site: PictureShop) -> None:
     crawl(folder, "--name", "mon")
     site.hits.clear()
@@ -168,6 +170,7 @@ def test_what_is_read_again_or_merged_has_its_files(folder: Folder) -> None:
     )
 
 
+@pytest.mark.rare
 def test_starting_over_forgets_what_is_known_of_files(folder: Folder, site: PictureShop) -> None:
     crawl(folder)
     site.products = {"plain": "/img/gone.png"}

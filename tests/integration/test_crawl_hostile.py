@@ -180,6 +180,7 @@ def test_memory_stays_bounded(folder: Folder, server: HostileServer) -> None:
     assert max(peaks.values()) < MAX_MEMORY_KB, peaks
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("robots", ["--robots", "--no-robots"])
 def test_the_crawl_counts_what_went_over_the_network(
     folder: Folder, server: HostileServer, robots: str

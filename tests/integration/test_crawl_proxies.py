@@ -73,6 +73,7 @@ def test_no_exit_no_request(folder: ExitFolder, site: BanningSite) -> None:
     assert "no exit of pool dc could be used for 2s: 2 exits, " in told
 
 
+@pytest.mark.rare
 def test_a_list_becomes_empty_while_it_is_used(folder: ExitFolder, site: BanningSite) -> None:
     """What is left waits for its time, and is then told to be without exits."""
     exits = bound(2)
@@ -89,6 +90,7 @@ def test_a_list_becomes_empty_while_it_is_used(folder: ExitFolder, site: Banning
     assert "no exit of pool dc could be used for 2s: it has no exits" in told, told
 
 
+@pytest.mark.rare
 def test_a_crawl_that_goes_on_keeps_its_pool(folder: ExitFolder, site: BanningSite) -> None:
     """Who forgets it is told so: nothing leaves from our own address, and nobody waits for ever."""
     exits = bound(2)
@@ -168,6 +170,7 @@ def test_a_pool_without_exits_delays_no_other(folder: ExitFolder) -> None:
         assert not site.arrivals(OWN_ADDRESS)
 
 
+@pytest.mark.rare
 def test_a_ban_after_so_many_requests(folder: ExitFolder, site: BanningSite) -> None:
     """Each exit is banned in the end; the crawl is over before all are."""
     exits = bound(8)

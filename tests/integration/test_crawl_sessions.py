@@ -113,6 +113,7 @@ def test_sessions_end_all_the_time(folder: SessionFolder, stranger: Stranger) ->
         assert behind <= 151 + len(site.door.logins), "each end costs one request"
 
 
+@pytest.mark.rare
 def test_a_handler_says_that_the_session_has_ended(folder: SessionFolder) -> None:
     """The proof is on pages for strangers as well: only the spider sees it."""
     noticed = """

@@ -166,6 +166,7 @@ def test_cookies_stay_with_their_account_and_their_site(folder: SessionFolder) -
         assert others <= {seen.account}, seen
 
 
+@pytest.mark.rare
 def test_another_key_is_refused_until_the_cookies_are_forgotten(folder: SessionFolder) -> None:
     """Else a wrong key would log out everybody."""
     with serving(SessionSite(ACCOUNTS)) as site:

@@ -254,6 +254,7 @@ class SiteWithLargeOnes(SiteWithSitemaps):
         return await super()._page(path)
 
 
+@pytest.mark.rare
 def test_a_fleet_on_redis_reads_them(
     folder: Folder, site: SiteWithSitemaps, server: RedisServer, raw: redis.Redis
 ) -> None:
@@ -295,6 +296,7 @@ def test_indexes_without_end_end(folder: Folder, site: SiteWithSitemaps) -> None
     assert site.paths == [f"/{number}.xml" for number in range(MAX_LEVELS + 1)]
 
 
+@pytest.mark.rare
 def test_hosts_that_are_not_allowed_are_not_asked(folder: Folder, site: SiteWithSitemaps) -> None:
     site.bodies = {"/all.xml": urlset(*site.pages(1), "http://b.example/2")}
     folder.write("shoal.toml", 'allowed_hosts = ["127.0.0.1"]')

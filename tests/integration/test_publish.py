@@ -160,6 +160,7 @@ def test_what_is_wrong_is_said_before_work_begins(
     assert site.hits == []
 
 
+@pytest.mark.rare
 def test_workers_of_schedules_look_and_make_nothing(
     folder: Folder, rabbitmq_server: RabbitServer
 ) -> None:

@@ -141,6 +141,7 @@ def test_twice_is_as_once(folder: Folder) -> None:
     assert len(folder.export("small")) == len(THINGS) + 1
 
 
+@pytest.mark.rare
 def test_items_that_are_not_valid_are_rejected(folder: Folder) -> None:
     correct(folder, "size=len(page.body)", "size='much'")
     told = folder.shoal("reparse", "small", "--json").json()
@@ -160,6 +161,7 @@ def test_another_spider_and_another_archive(folder: Folder) -> None:
     assert set(things(folder).values()) == {7}
 
 
+@pytest.mark.rare
 def test_what_is_missing_in_the_archive_is_told(folder: Folder) -> None:
     blobs = sorted((folder.path / "raw" / "blobs").glob("*/*"))
     blobs[0].unlink()

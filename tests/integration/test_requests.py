@@ -108,6 +108,7 @@ def test_nothing_is_said_where_nothing_is_ignored(
     assert (ended.code, ended.err) == (0, "")
 
 
+@pytest.mark.rare
 def test_a_session_that_nobody_knows(folder: Folder) -> None:
     early = folder.shoal("crawl", "spiders.py:Early", *PLAIN)
     assert early.code == 2
@@ -122,6 +123,7 @@ def test_a_host_that_is_no_name(folder: Folder, host: str) -> None:
     assert dead["reason"] == f"not a host name: {host[:60]!r}"
 
 
+@pytest.mark.rare
 def test_a_host_of_ones_own(folder: Folder, server: HostileServer) -> None:
     """Rate, robots.txt and identity all go by the URL."""
     spider = f"""

@@ -49,6 +49,7 @@ def _only_one_is_left(stats: Stats) -> bool:
     return (stats.remaining, stats.leased) == (1, 1)
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize(("persist", "times"), first_then_rare((True, 1), (False, 2)))
 def test_a_finished_crawl_starts_over_unless_it_is_to_persist(
     tmp_path: Path, version: str, persist: bool, times: int

@@ -58,6 +58,7 @@ class Asks(scrapy.Spider):
 """
 
 
+@pytest.mark.rare
 def test_forms_and_copies_are_found_by_their_address(tmp_path: Path) -> None:
     with serving(TroubleSite(LINKS)) as site:
         project = Project(tmp_path / "machine", ASKS, ADDON, sites=[site.url])

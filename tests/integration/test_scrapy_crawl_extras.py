@@ -86,6 +86,7 @@ class NoAnswer(Base):
 LISTS = [f"/item/{number}" for number in range(50)]
 
 
+@pytest.mark.rare
 def test_a_spider_that_closes_itself_can_be_continued(tmp_path: Path, version: str) -> None:
     with scene(tmp_path, LISTS, CLOSING, version=version) as (_, _, project):
         first = project.crawl("things")
@@ -100,6 +101,7 @@ def test_a_spider_that_closes_itself_can_be_continued(tmp_path: Path, version: s
     assert (stats.state, stats.done, stats.dead) == ("finished", 51, 0)
 
 
+@pytest.mark.rare
 def test_downloads_inside_a_callback(tmp_path: Path, version: str) -> None:
     with scene(tmp_path, ["/item/1"], INLINE, version=version) as (site, _, project):
         ended = project.crawl("things")
@@ -129,6 +131,7 @@ def test_files_are_downloaded_before_the_request_is_finished(tmp_path: Path, ver
     assert (stats.state, stats.done) == ("finished", 1)
 
 
+@pytest.mark.rare
 def test_no_answer_at_all_is_dead_and_an_errback_hears_of_it(tmp_path: Path, version: str) -> None:
     with scene(tmp_path, [], NO_ANSWER, {"RETRY_TIMES": 1}, version=version) as at:
         ended = at.project.crawl("things")

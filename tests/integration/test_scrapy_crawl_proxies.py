@@ -79,6 +79,7 @@ def test_all_that_is_sent_goes_by_exits(
     assert set(site.sources) == {server.source for server in servers}
 
 
+@pytest.mark.rare
 def test_the_workers_of_shoal_crawl_go_by_the_tables(tmp_path: Path, site: BanningSite) -> None:
     """A pool of shoal.toml is named by the project; the command begins the crawl."""
     with exits(tmp_path, 2) as servers:

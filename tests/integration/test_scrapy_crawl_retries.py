@@ -65,6 +65,7 @@ def test_retry_times_are_the_tries_after_the_first(tmp_path: Path, version: str)
     assert (stats.state, stats.retries, stats.dead) == ("finished", 1, 1)
 
 
+@pytest.mark.rare
 def test_max_retry_times_of_a_request_wins(tmp_path: Path, version: str) -> None:
     with scene(tmp_path, ["/down/1"], IMPATIENT, version=version) as at:
         at.project.crawl("things")

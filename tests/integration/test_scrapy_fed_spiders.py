@@ -126,6 +126,7 @@ def test_a_process_that_dies_with_a_message_in_its_hands_loses_nothing(fed: Scen
         assert client.llen("dying:items") == 3
 
 
+@pytest.mark.rare
 def test_a_key_that_is_no_feed_closes_the_spider(fed: Scene) -> None:
     with fed.server.client() as client:
         client.set(KEY, "something")

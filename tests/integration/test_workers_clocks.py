@@ -113,6 +113,7 @@ def test_the_later_scrape_wins(
     assert_the_later_won(stores["results"], site.url + "second")
 
 
+@pytest.mark.rare
 def test_in_scrapy_too(site: Site, server: RedisServer, raw: redis.Redis, tmp_path: Path) -> None:
     results = f"sqlite:///{tmp_path}/results.db"
     settings = {**ADDON, "REDIS_URL": server.url, "SHOAL_RESULTS": results}
