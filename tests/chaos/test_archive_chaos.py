@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,8 +13,9 @@ from shoal.config import Rules
 from shoal.frontier.admission import Admission
 from shoal.results.sqlite.store import SqliteResults
 from support.crashes import has_crashed
+from support.kills import kill_workers
 from support.links import GatedSite, paths_of, put_spider
-from support.processes import Folder, is_alive, seeded_random
+from support.processes import Folder, seeded_random
 from support.rarely import first_then_rare
 from support.s3_servers import BUCKET, Rclone
 from support.sites import serving
@@ -75,14 +74,8 @@ async def _assert_log_is_right(folder: Folder, site: GatedSite, address: str) ->
 def test_killed_workers_leave_no_page_behind(folder: Folder, site: GatedSite, fmt: str) -> None:
     random = seeded_random("kills of workers that archive")
     with folder.running(*crawl_into("file:raw", fmt)) as crawl:
-        for moment in sorted(random.sample(range(1, PAGES), KILLS)):
-            site.allowed = moment
-            until_now("requests under way", lambda: len(site.hits) > site.allowed)
-            until_now("the workers", lambda: len(crawl.workers()) == WORKERS)
-            victim = random.choice(crawl.workers())
-            os.kill(victim, signal.SIGKILL)
-            until_now("its end", lambda pid=victim: not is_alive(pid))  # type: ignore[misc]
-        site.allowed = 10**9
+        moments = random.sample(range(1, PAGES), KILLS)
+        kill_workers(crawl, site, WORKERS, moments, random)
         ended = crawl.wait()
     assert ended.code == 0, ended
     assert not has_crashed(ended.err), ended.err

@@ -3,8 +3,6 @@ counted is kept once, with the end of the task."""
 
 from __future__ import annotations
 
-import os
-import signal
 from collections import Counter
 from pathlib import Path
 
@@ -12,12 +10,12 @@ import pytest
 from aiohttp import web
 
 from support.crashes import has_crashed
+from support.kills import kill_workers
 from support.links import GatedSite
-from support.processes import Folder, is_alive, seeded_random
+from support.processes import Folder, seeded_random
 from support.rarely import first_then_rare
 from support.redis_servers import RedisServer
 from support.sites import html, serving
-from support.until import until_now
 
 EACH, KILLS, WORKERS = 20, 3, 2
 KINDS = ("gone", "broken", "busy", "unwanted")
@@ -91,14 +89,8 @@ def test_killed_workers_lose_no_failure_and_count_none_twice(
         spider = SPIDER.format(url=site.url.removesuffix("/"), kinds=KINDS)
         folder.write("fails.py", spider)
         with folder.running("crawl", "fails.py", "--workers", str(WORKERS), *at) as crawl:
-            for moment in sorted(random.sample(range(EACH, REQUESTS), KILLS)):
-                site.allowed = moment
-                until_now("requests under way", lambda: len(site.hits) > site.allowed)
-                until_now("the workers", lambda: len(crawl.workers()) == WORKERS)
-                victim = random.choice(crawl.workers())
-                os.kill(victim, signal.SIGKILL)
-                until_now("its end", lambda pid=victim: not is_alive(pid))  # type: ignore[misc]
-            site.allowed = 10**9
+            moments = random.sample(range(EACH, REQUESTS), KILLS)
+            kill_workers(crawl, site, WORKERS, moments, random)
             ended = crawl.wait()
         told = folder.shoal("status", "fails", "--json", *at).json()
     assert ended.code == 3, ended

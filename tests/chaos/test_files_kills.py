@@ -4,8 +4,6 @@ item is complete."""
 from __future__ import annotations
 
 import json
-import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,13 +12,13 @@ import pytest
 from aiohttp import web
 
 from support.crashes import has_crashed
+from support.kills import kill_workers
 from support.links import GatedSite
 from support.picture_shop import picture, sha256
-from support.processes import Folder, is_alive, seeded_random
+from support.processes import Folder, seeded_random
 from support.rarely import first_then_rare
 from support.redis_servers import RedisServer
 from support.sites import html, serving
-from support.until import until_now
 
 ITEMS, FILES, KILLS, WORKERS = 30, 4, 3, 2
 REQUESTS = 1 + ITEMS + ITEMS * (FILES - 1) + 1
@@ -114,14 +112,8 @@ def test_killed_workers_leave_no_file_behind(
     random = seeded_random("kills of workers that fetch files")
     options = ("--workers", str(WORKERS), "--file-store", "file:store")
     with folder.running("crawl", "pots.py", *options, *stores) as crawl:
-        for moment in sorted(random.sample(range(ITEMS, REQUESTS), KILLS)):
-            site.allowed = moment
-            until_now("requests under way", lambda: len(site.hits) > site.allowed)
-            until_now("the workers", lambda: len(crawl.workers()) == WORKERS)
-            victim = random.choice(crawl.workers())
-            os.kill(victim, signal.SIGKILL)
-            until_now("its end", lambda pid=victim: not is_alive(pid))  # type: ignore[misc]
-        site.allowed = 10**9
+        moments = random.sample(range(ITEMS, REQUESTS), KILLS)
+        kill_workers(crawl, site, WORKERS, moments, random)
         ended = crawl.wait()
     assert ended.code == 0, ended
     assert not has_crashed(ended.err), ended.err
