@@ -125,9 +125,9 @@ async def _export(
     files: Path | None,
 ) -> tuple[int, FilesFolder | None]:
     async with results_at(existing_stores({"results": options["results"]}).results) as results:
-        # A crawl may have no items, but it must be one.
-        await must_be_known(results, crawl, options)
         counts, note = await results.count(crawl), await results.note_of(crawl)
+        # A crawl may have no items, but it must be one.
+        await must_be_known(crawl, counts, note, options)
         async with _folder_for(files, options, note) as folder:
             with bars("items", _total(counts, wanted)) as watch:
                 count = await write(results, crawl, output, fmt, wanted, watch, folder)

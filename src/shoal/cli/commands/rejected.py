@@ -95,5 +95,6 @@ async def _read(
             if len(found) == limit:
                 break
         if not is_known:
-            await must_be_known(results, crawl, options)
+            counts, note = await results.count(crawl), await results.note_of(crawl)
+            await must_be_known(crawl, counts, note, options)
     return found
