@@ -32,6 +32,7 @@ from shoal.frontier.facts import DROPPED_BY_CANCEL
 from shoal.frontier.port import Capabilities, Ended
 from shoal.frontier.redis.frontier import RedisFrontier
 from shoal.frontier.redis.shard import Clock
+from shoal.frontier.redis.stats import HOSTS_AT_ONCE
 from shoal.frontier.redis.windows import DRY, CarrierSetup, Window
 from shoal.frontier.values import (
     Added,
@@ -253,7 +254,10 @@ class CarriedFrontier(RedisFrontier):
             shard = (await self._crawl(crawl)).home
             now = int((await shard.counts())["now"])
             dry, names = f"{await shard.prefix()}dry", [host.host for host in hosts]
-            moments = await self._link.command("ZMSCORE", dry, *names)
+            moments = list[str | None]()
+            for first in range(0, len(names), HOSTS_AT_ONCE):
+                part = names[first : first + HOSTS_AT_ONCE]
+                moments += await self._link.command("ZMSCORE", dry, *part)
             for host, moment in zip(hosts, moments, strict=True):
                 host.dry_s = 0.0 if moment is None else max(now - float(moment), 0.0) / 1e6
         return hosts

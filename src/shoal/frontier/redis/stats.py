@@ -40,7 +40,7 @@ OWN = "own "
 MORE = -(2**40)
 """Stands last among a host's priorities if lua/hosts.lua keeps further ones elsewhere."""
 HOSTS_AT_ONCE = 500
-"""The failures of so many hosts are read with one command. It holds Redis up for a millisecond."""
+"""So many hosts are read with one command. Their failures hold Redis up for a millisecond."""
 
 read_numbers = msgspec.msgpack.Decoder(list[int]).decode
 
